@@ -58,7 +58,7 @@ PATHS_AS_TEXTS = {
 TEXT_KEYS = (
     "acknowledge column columns config count count_distinct cube cut delimiter derive down_to events "
     "controls correlation covariance covariance_pop effective_size "
-    "expression fill frequencies group_by hierarchy id keys level marginals marginals_at master max mean "
+    "expression fill frequencies group_by groupings hierarchy id keys level marginals marginals_at master max mean "
     "median memory_limit min missing mode name nulls of on others over owner partition population "
     "quote ratio rollup rows sheet source stddev sum table title top_k unit values variance weight weighted_count where wide within "
     "without"

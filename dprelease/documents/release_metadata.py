@@ -127,7 +127,8 @@ class ReleaseMetadata:
         the role of values instead of keys.
         """
         tables = {table.query.name: table.query for table in family.tables}
-        query = tables.get(output.name.rpartition("/")[2], family.tables[0].query)
+        name = output.summed or output.name.rpartition("/")[2]
+        query = tables.get(name, family.tables[0].query)
         declared = self.asked_by[query.name]
         asked = self.spec.queries[declared]
         role = Role.KEY if output.columns else Role.VALUE

@@ -145,6 +145,7 @@ class Output:
     on the rows in the metadata of the file. `roles`: for companion columns, their role and the
     column that they belong to; other columns are values or flags. `rows`: one for each cell, for
     some cells, or for each person. `near`: columns near counts, for estimating their bytes.
+    `summed`: the table of the family of which it has sums, if it has not the cells of a table.
     """
 
     name: str
@@ -155,6 +156,7 @@ class Output:
     roles: Mapping[str, tuple[Role, str]] = field(default_factory=dict)
     rows: Rows = "cells"
     near: Mapping[str, NearCounts] = field(default_factory=dict)
+    summed: str = ""
 
 
 @dataclass(frozen=True, slots=True)

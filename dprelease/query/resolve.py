@@ -76,6 +76,10 @@ class Query:
     The keys are the last level of areas, and every attribute of any table of the family. Rows
     without a finest cell count in none of the tables, contribution limits apply to the finest
     cells, and each cell of a table is a sum of finest cells."""
+    groupings: tuple[Key, ...] = ()
+    """Further keys of a family of consistent tables, whose values contain areas of the last level.
+
+    Their tables are sums of the estimates of the last level, and are not measured."""
     family: str = ""
     """The name of the family of consistent tables; empty for a single table."""
     declared_family: QuerySpec | None = field(default=None, compare=False, repr=False)
@@ -320,6 +324,7 @@ class _Resolver:
             join=self.view.join,
             private=None if private is None else self._private_keys(query_spec),
             finest=None if self.family is None else self.family.finest,
+            groupings=() if self.family is None else self.family.groupings,
             chosen_limits=chosen_limits_of(query_spec),
         )
 

@@ -95,9 +95,10 @@ class ColumnGenerator:
         weights = self._weights(name, values)
         areas: Integers = np.zeros(n, dtype=np.int64)
         value_areas: Integers = np.zeros(len(values), dtype=np.int64)
-        if column.within in self.value_positions:
-            areas = self.value_positions[column.within]
-            value_areas = self._parent_positions(column, column.within)
+        above = column.within[0] if column.within else None
+        if above in self.value_positions:
+            areas = self.value_positions[above]
+            value_areas = self._parent_positions(column, above)
             if name not in self.spec.frequencies:  # Zipf's law holds in each area
                 weights = _zipf_weights_in_areas(value_areas, float(self.spec.zipf))
         positions = self.draws.weighted_indices_in_areas(areas, weights, value_areas)
@@ -237,7 +238,7 @@ def parent_areas_first(columns: Mapping[str, Column]) -> list[str]:
     remaining, ordered = dict(columns), list[str]()
     while remaining:
         for name, column in list(remaining.items()):
-            if getattr(column, "within", None) not in remaining:
+            if not remaining.keys() & {*getattr(column, "within", ())}:
                 ordered.append(name)
                 del remaining[name]
     return ordered

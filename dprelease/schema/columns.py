@@ -39,7 +39,6 @@ from dprelease.schema.field_types import (
     refuse_two_digit_years,
     refuse_undeclared_substitutes,
     to_fraction,
-    to_text,
 )
 from dprelease.schema.localized_text import Decimals, ValueLabels
 from dprelease.schema.model import A_TYPE, check_column_names
@@ -66,7 +65,7 @@ from dprelease.schema.public_values.missing_codes import (
     check_number_codes,
     check_truth_codes,
 )
-from dprelease.schema.public_values.nesting import OF_ONE_QUERY, refuse_nesting
+from dprelease.schema.public_values.nesting import OF_ONE_QUERY, higher_columns, refuse_nesting
 from dprelease.schema.public_values.text_signs import (
     Computable,
     WithNegativeForms,
@@ -261,8 +260,8 @@ class CategoryColumn(Computable, WithMissing, PublicCategories):
 
     `within`: another category, each of whose values is an area that contains values of this one.
     The area of each value is in a second column of the file, named like that category, or in
-    `values`, as lists by area. Labels of values: `values` as a mapping, or further columns of the
-    file.
+    `values`, as lists by area. With several categories, the file has a column for each. Labels of
+    values: `values` as a mapping, or further columns of the file.
     """
 
     type: Literal["category"]
@@ -279,15 +278,15 @@ class CategoryColumn(Computable, WithMissing, PublicCategories):
         if "values" in raw and "values_from" in raw:
             keys = "values and values_from"
             refuse("DP-RELEASE-008", found=keys, key="values_from")
-        within = to_text(raw["within"]) if "within" in raw else None
+        within = higher_columns(raw)
         found = listed_values(raw, within, info.context)
         if found is None:
             return handler(raw)  # pydantic then reports the error at its position
         listed, labels = found
         column = handler({**raw, "values": listed[0]} if listed[0] else raw)
-        column._parent_areas = () if within is None else tuple(listed[1])
+        column._parent_areas = tuple(map(tuple, listed[1 : 1 + len(within)]))
         column._labels = labels
-        if column.has_unallocated and within is None:
+        if column.has_unallocated and not within:
             return column.with_unallocated([UNALLOCATED], {})
         return column
 
@@ -391,8 +390,8 @@ def check_computed(columns: Mapping[str, Column]) -> None:
     """
     check_column_names(columns)
     for name, column in columns.items():
-        if isinstance(column, CategoryColumn) and column.within is not None:
-            refuse_nesting(name, column.within, OF_ONE_QUERY)
+        if isinstance(column, CategoryColumn) and column.within:
+            refuse_nesting(name, column.within[0], OF_ONE_QUERY)
         if is_stored(column):
             refuse("DP-DERIVE-001", column=name)
         if isinstance(column, DateColumn):

@@ -61,7 +61,7 @@ def _language_problem(text: LocalizedText, languages: Sequence[str]) -> str | No
 
 def _unknown_tables(name: str, query: QuerySpec, document: Document) -> Iterator[DpReleaseError]:
     """Yield an error for each described table that the query does not publish."""
-    known = [*query.tables(name), *query.invented_table_names(name)]
+    known = [*query.tables(name), *query.computed_table_names(name)]
     for table in query.documented_tables:
         if table not in known:
             yield DeclarationError(

@@ -35,7 +35,7 @@ from dprelease.schema.localized_text import Documented
 from dprelease.schema.mechanism import AUTO, Mechanism, MechanismSpec
 from dprelease.schema.model import Model, refuse_similar_names
 from dprelease.schema.release_parts.about import AboutSpec
-from dprelease.schema.release_parts.consistent import Consistent
+from dprelease.schema.release_parts.consistent import Consistent, grouping_table_name
 from dprelease.schema.release_parts.defaults import SHARED
 from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
 from dprelease.schema.release_parts.engine_settings import DuckDBSpec, SparkSpec
@@ -201,10 +201,27 @@ class QuerySpec(Documented):
             by_name[label] = table.model_copy(update={**single, **found})
         return by_name
 
-    def invented_table_names(self, name: str) -> list[str]:
-        """Return the name of the table of synthetic persons in a list; empty if there is none."""
+    @property
+    def groupings(self) -> tuple[str, ...]:
+        """The columns within whose areas the last level of consistent tables lies as well."""
+        return () if self.consistent is None else self.consistent.groupings
+
+    def computed_table_names(self, name: str) -> list[str]:
+        """Return the names of the tables of synthetic persons and of groupings, if there are any.
+
+        No measurement has these names.
+        """
         publishes_records = self.consistent is not None and self.consistent.publish.records
-        return [f"{name}_invented"] if publishes_records else []
+        found = [f"{name}_invented"] if publishes_records else []
+        last, tables = self.hierarchy[-1:], self.tables(name) if self.groupings else {}
+        keys = {key for table in tables.values() for key in table.group_by}  # refused as groupings
+        named = [
+            grouping_table_name(table, spec.group_by, grouping, i)
+            for i, grouping in enumerate(self.groupings)
+            for table, spec in tables.items()
+            if last and spec.group_by[:1] == last and grouping not in keys
+        ]
+        return found + list(dict.fromkeys(named))
 
     def _with_bands(self, keys: tuple[str, ...]) -> QuerySpec:
         """Return the query with these keys, and with the intervals of a histogram."""
@@ -331,6 +348,10 @@ class ReleaseSpec(Model):
         of_groups = [
             f"{name}_{one}" for name, query in self.queries.items() for one in query.summaries
         ]
+        of_groups += [
+            label for name, query in self.queries.items()
+            for label in query.computed_table_names(name)
+        ]  # fmt: skip
         refuse_similar_names([*names, *of_groups])
         return self
 

@@ -122,12 +122,12 @@ def assigned(query: Query, name: str, row: Row) -> Any:
     """Return a row's value, or the unallocated part of the smallest area that the row names."""
     columns = query.table.columns
     value, end, column = typed(query, name, row), "", columns[name]
-    if not getattr(column, "unallocated", False) or column.within is None:
+    if not getattr(column, "unallocated", False) or not column.within:
         return value
     while value not in column.values:
-        if column.within is None:
+        if not column.within:
             return None
-        end, name = end + "_X", column.within
+        end, name = end + "_X", column.within[0]
         column, value = columns[name], typed(query, name, row)
     return value + end
 

@@ -12,6 +12,19 @@ from tests.replay import Keyed
 TOWNS = {"ZH": ["Uster", "Zurich"], "BE": ["Thun", "Bern", "Biel"], "UR": ["Altdorf"]}
 """Ragged: a state with one town."""
 
+CLASSES = {
+    "Uster": ("small", "M1"), "Zurich": ("large", "M2"), "Thun": ("small", "M1"),
+    "Bern": ("large", "M3"), "Biel": ("small", "M3"), "Altdorf": ("small", "M2"),
+}  # fmt: skip
+"""The size of each town, and its market, across states."""
+GROUPED = {
+    "within": "[state, size, market]",
+    "classes": "  size: {type: category, values: [large, small]}\n"
+    "  zone: {type: category, values: [West, East]}\n"
+    "  market: {type: category, within: zone, values: {West: [M3], East: [M1, M2]}}\n",
+}
+"""What a schema with these groupings of towns says in addition."""
+
 SCHEMA = """\
 table: people
 owner: office
@@ -19,8 +32,8 @@ source: people.csv
 {unit}columns:
   id: {{type: integer}}
   state: {{type: category, values: [ZH, BE, UR]}}
-  town: {{type: category, within: state, values_from: towns.csv}}
-  sex: {{type: category, values: [f, m]}}
+  town: {{type: category, within: {within}, values_from: {{file: towns.csv, column: town}}}}
+{classes}  sex: {{type: category, values: [f, m]}}
   old: {{type: boolean}}
   age: {{type: integer, lower: 0, upper: 99}}
   pay: {{type: number, lower: {least}, upper: 100, step: {step}}}
@@ -51,6 +64,8 @@ DEFAULTS: dict[str, Any] = {
     "least": "0",
     "step": "1",
     "rows": 600,
+    "within": "state",
+    "classes": "",
 }
 BY_ID = "privacy_unit: {id: id, max_groups: 2, max_rows_per_group: 1}\n"
 
@@ -74,8 +89,10 @@ def written(folder: Path, **asked: Any) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     rows = "".join(",".join(map(str, row)) + "\n" for row in people(given["rows"]))
     (folder / "people.csv").write_text("id,town,sex,old,age,pay\n" + rows)
-    pairs = "".join(f"{town},{state}\n" for state, some in TOWNS.items() for town in some)
-    (folder / "towns.csv").write_text("town,state\n" + pairs)
+    lines = [
+        ",".join((town, state, *CLASSES[town])) for state, some in TOWNS.items() for town in some
+    ]
+    (folder / "towns.csv").write_text("\n".join(["town,state,size,market", *lines, ""]))
     (folder / "people.yaml").write_text(SCHEMA.format(**given))
     (folder / "release.yaml").write_text(RELEASE.format(**given))
     return folder / "release.yaml"

@@ -9,6 +9,7 @@ import pytest
 
 from dprelease.errors import DpReleaseError, Findings
 from dprelease.query.grouping.group_keys import Key, key_of
+from dprelease.schema.columns import CategoryColumn
 from dprelease.schema.load import Declared, read_table, table_from_mapping
 
 STATES = {"type": "category", "values": ["ZH", "BE"]}
@@ -63,8 +64,72 @@ def test_levels_above_are_ordered_first(tmp_path: Path) -> None:
     assert getattr(table.columns["tract"], "values", None) == ("u", "b1", "b2", "t1")
 
 
+def test_a_column_lies_within_several_others(tmp_path: Path) -> None:
+    """Values stand in the order of the first; each of the others has an area for each value."""
+    text = "name,size,state\nThun,1,BE\nUster,2,ZH\nBern,3,BE\n"
+    columns = {
+        "state": STATES,
+        "county": county(
+            None, values_from={"file": "c.csv", "column": "name"}, within=["state", "size"]
+        ),
+        "size": {"type": "category", "values": ["1", "2", "3"], "within": "kind"}
+        | {"values": {"a": ["3", "1"], "b": ["2"]}},
+        "kind": {"type": "category", "values": ["b", "a"]},
+    }
+    for order in (columns, dict(reversed(columns.items()))):
+        table = declared(tmp_path, order, c=text).table
+        found = table.columns["county"]
+        assert isinstance(found, CategoryColumn)
+        assert list(found.values or ()) == ["Uster", "Thun", "Bern"]
+        assert found.parent_areas == found.areas_in("state") == ("ZH", "BE", "BE")
+        assert found.areas_in("size") == ("2", "1", "3")
+    everything = {name: {**column, "unallocated": True} for name, column in columns.items()}
+    found = declared(tmp_path, everything, c=text).table.columns["county"]
+    assert isinstance(found, CategoryColumn)
+    assert list(found.values or ()) == ["Uster", "ZH_X", "Thun", "Bern", "BE_X", "_X"]
+    assert found.areas_in("size") == ("2", "_X", "1", "3", "_X", "_X")
+
+
 FULL = "county,state\nThun,BE\nUster,ZH\n"
 BAD: dict[str, tuple[dict[str, Any], str, str]] = {
+    "lists within two columns": (
+        {
+            "state": STATES,
+            "size": STATES,
+            "county": county(
+                None, values={"ZH": ["Uster"], "BE": ["Thun"]}, within=["state", "size"]
+            ),
+        },
+        FULL,
+        "DP-SCHEMA-016",
+    ),
+    "one of two columns twice": (
+        {"state": STATES, "county": county(within=["state", "state"])},
+        FULL,
+        "DP-DECL-003",
+    ),
+    "two areas of the second column": (
+        {
+            "state": STATES,
+            "size": {"type": "category", "values": ["1", "2"]},
+            "county": county(
+                None, values_from={"file": "c.csv", "column": "county"}, within=["state", "size"]
+            ),
+        },
+        "county,state,size\nThun,BE,1\nThun,BE,2\nUster,ZH,1\n",
+        "DP-SCHEMA-017",
+    ),
+    "no such area of the second column": (
+        {
+            "state": STATES,
+            "size": {"type": "category", "values": ["1"]},
+            "county": county(
+                None, values_from={"file": "c.csv", "column": "county"}, within=["state", "size"]
+            ),
+        },
+        "county,state,size\nThun,BE,1\nUster,ZH,2\n",
+        "DP-SCHEMA-018",
+    ),
     "no level above": ({"county": county()}, FULL, "DP-SCHEMA-016"),
     "a number above": (
         {"state": {"type": "integer", "lower": 0, "upper": 3}, "county": county()},

@@ -217,7 +217,7 @@ class QueryGroup:
             strange = self.draws.integers(n, 0, len(tried.odd) - 1).tolist()
             for i, row in enumerate(rows):
                 row[name] = tried.odd[strange[i]] if odd[i] else tried.usual[usual[i]]
-            if isinstance(column, CategoryColumn) and column.within in rows[0]:
+            if isinstance(column, CategoryColumn):
                 _set_parent_areas(rows, name, column)
         return list(rows)
 
@@ -259,10 +259,11 @@ class QueryGroup:
 
 def _set_parent_areas(rows: list[dict[str, object]], name: str, column: CategoryColumn) -> None:
     """Set the parent areas of most rows as declared; other rows keep contradictory areas."""
-    above = dict(zip(column.values or (), column.parent_areas, strict=False))
-    for i, row in enumerate(rows):
-        if i % 8:
-            row[str(column.within)] = above.get(str(row[name]), row[str(column.within)])
+    for above in rows[0].keys() & {*column.within}:
+        areas = dict(zip(column.values or (), column.areas_in(above), strict=True))
+        for i, row in enumerate(rows):
+            if i % 8:
+                row[above] = areas.get(str(row[name]), row[above])
 
 
 def find_counted_rows(

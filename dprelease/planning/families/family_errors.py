@@ -14,6 +14,7 @@ from dprelease.consistency.expected import ErrorRange, ExpectedError, expected_e
 from dprelease.numerics.rounding import finite
 from dprelease.planning.charts import finish_log_axis, is_drawn, save_chart, write_row_label
 from dprelease.planning.plan import Plan
+from dprelease.postprocess.consistent.area_tables import expected_group_errors
 from dprelease.postprocess.consistent.consistency_record import RefinementRecord
 from dprelease.postprocess.consistent.family_columns import FamilyColumn, consistent_columns
 from dprelease.postprocess.consistent.family_shape import Shape
@@ -163,16 +164,18 @@ class AgreedErrors:
     @property
     def names(self) -> Mapping[tuple[int, Table], str]:
         """Return the names of the tables by level and attributes."""
-        return {(table.level, table.attributes): table.name for table in self.agreed.shape.placed}
+        shape = self.agreed.shape
+        listed = [*shape.placed, *(table for tables in shape.grouped for table, _ in tables)]
+        return {(table.level, table.attributes): table.name for table in listed}
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return the rows as JSON values, in the column's unit."""
-        step = float(self.agreed.step)
+        step, levels = float(self.agreed.step), _level_names(self.agreed.shape)
         return [
             {
                 "table": self.names[row.level, row.table],
                 "column": self.agreed.name,
-                "level": self.agreed.shape.levels[row.level],
+                "level": levels[row.level],
                 "areas": row.areas,
                 "cells": row.cells,
                 "measured": _standard_error(row.measured, step),
@@ -217,9 +220,15 @@ def agreed_errors(plan: Plan) -> Iterator[AgreedErrors]:
                 for level in range(len(shape.levels))
             ]
             rows = expected_errors(agreed.variances, published, agreed.quantile)
+            rows += expected_group_errors(agreed)
             has_integers = family.step.spec.non_negative and agreed.is_shown
             how = refinement_records(agreed, family.step.spec) if has_integers else []
             yield AgreedErrors(family.name, agreed, tuple(rows), tuple(how))
+
+
+def _level_names(shape: Shape) -> tuple[str, ...]:
+    """Return the names of the levels and, as in the levels of their tables, of the groupings."""
+    return (*shape.levels, *(key.column for key in shape.groupings))
 
 
 def family_margins(errors: Iterable[AgreedErrors]) -> dict[tuple[str, str], float]:
@@ -243,7 +252,7 @@ def draw_agreed_errors(plan: Plan, path: Path) -> None:
         }
         draw_family_errors(
             errors.rows,
-            shape.levels,
+            _level_names(shape),
             tables,
             target,
             step=float(errors.agreed.step),

@@ -16,6 +16,18 @@ AT_ONCE = 1 << 18
 Read = Callable[[PlacedTable, int, int], Integers]
 
 
+def unequal_groups(shape: Shape, read: Read) -> Iterator[str]:
+    """Yield the tables of groupings that are not the sums of the areas of the last level."""
+    for key, tables in zip(shape.groupings, shape.grouped, strict=True):
+        groups = key.ancestors.numbers
+        for grouped, leaves in tables:
+            total = np.zeros_like(read(grouped, 0, key.size))
+            for start, stop in spans(shape, leaves):
+                np.add.at(total, groups[start:stop], read(leaves, start, stop))
+            if not np.array_equal(total, read(grouped, 0, key.size)):
+                yield f"'{grouped.name}' is not the sum of '{leaves.name}'"
+
+
 def unequal_sums(shape: Shape, tables: Sequence[PlacedTable], read: Read) -> Iterator[str]:
     """Yield the tables that are not the sums of finer tables, or of tables of the level below.
 

@@ -16,6 +16,14 @@ class LevelRecord(Part):
     areas: int
 
 
+class GroupingRecord(Part):
+    """Another grouping of the last level: its key, the number of its areas, and its tables."""
+
+    name: str
+    areas: int
+    tables: list[str]
+
+
 class AttributeRecord(Part):
     """A key beside areas, and the number of its values."""
 
@@ -109,3 +117,4 @@ class ConsistencyRecord(Part):
     zeros: list[dict[str, list[str]]]
     records: InventedRecord | None
     computed: list[ComputedRecord] = Field(default_factory=list)
+    groupings: list[GroupingRecord] = Field(default_factory=list)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property, lru_cache
 from typing import TypeVar
@@ -17,7 +17,7 @@ from dprelease.numerics.lattice import Flags
 from dprelease.postprocess.families import FamilyTable
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.grouping.places import Places
-from dprelease.schema.release_parts.consistent import TargetSpec
+from dprelease.schema.release_parts.consistent import TargetSpec, grouping_table_name
 
 Kind = TypeVar("Kind", bound=np.generic)
 
@@ -73,6 +73,8 @@ class Shape:
     areas: tuple[Key, ...]
     """Of each level below the whole, from the largest areas on."""
     placed: tuple[PlacedTable, ...]
+    groupings: tuple[Key, ...] = ()
+    """Keys with the group of each area of the last level as `ancestors`."""
 
     @classmethod
     def of(cls, tables: Sequence[FamilyTable]) -> Shape:
@@ -90,7 +92,8 @@ class Shape:
             rising = tuple(sorted(order))
             axes = tuple(rising.index(i) for i in order)
             placed.append(PlacedTable(table, levels[0].level if levels else 0, Order(rising, axes)))
-        return cls(attributes, tuple(areas[level] for level in sorted(areas)), tuple(placed))
+        from_the_top = tuple(areas[level] for level in sorted(areas))
+        return cls(attributes, from_the_top, tuple(placed), tables[0].query.groupings)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -126,9 +129,31 @@ class Shape:
         """Return the tables of one level, in declared order."""
         return [one for one in self.placed if one.level == level]
 
+    @cached_property
+    def grouped(self) -> list[list[tuple[PlacedTable, PlacedTable]]]:
+        """For each grouping, its tables, each with the table of the last level that it sums up.
+
+        No level has the tables of groupings: their `level` is a number above those of all levels.
+        """
+        last = len(self.levels) - 1
+        return [
+            [(_grouped_table(one, key, last + 1 + i, i), one) for one in self.at(last)]
+            for i, key in enumerate(self.groupings)
+        ]
+
     def cells(self, placed: PlacedTable) -> int:
         """Return the number of cells that one area has in a table."""
         return cell_count(self.sizes, placed.attributes)
+
+
+def _grouped_table(leaves: PlacedTable, key: Key, level: int, number: int) -> PlacedTable:
+    """Return the table of a grouping that sums a table of the last level."""
+    query = leaves.table.query
+    names = [one.column for one in query.keys.keys]
+    name = grouping_table_name(query.name, names, key.column, number)
+    keys = KeySpace((key, *query.keys.keys[1:]))
+    table = replace(leaves.table, query=replace(query, name=name, keys=keys))
+    return replace(leaves, table=table, level=level)
 
 
 @lru_cache(maxsize=8)

@@ -78,15 +78,18 @@ def all_outputs(
 
     `is_dense`: whether an integer table has a row for every cell.
     """
-    for placed in tables_with_estimates(shape, spec):
+    summed = {table.name: leaves.name for tables in shape.grouped for table, leaves in tables}
+    grouped = [table for tables in shape.grouped for table, _ in tables]
+    for placed in (*tables_with_estimates(shape, spec), *grouped):
         types, words = _merge_columns(list(all_estimates(shape, columns)))
         keys = placed.table.query.keys
         named: list[FamilyColumn | DerivedColumn] = [*columns, *derived_columns(shape)]
         yield Output(
-            estimates_name(placed.name), keys, types, words, roles=companion_roles(named, types)
-        )
+            estimates_name(placed.name), keys, types, words, roles=companion_roles(named, types),
+            summed=summed.get(placed.name, ""),
+        )  # fmt: skip
     if spec.non_negative:
-        for placed in shape.placed:
+        for placed in (*shape.placed, *grouped):
             types, words = _merge_columns(
                 [integer_table_columns(one) for one in columns if one.is_shown]
             )
@@ -95,7 +98,8 @@ def all_outputs(
             roles = companion_roles(columns, types)
             near = {name: one for column in columns for name, one in _near_counts(column, placed)}
             name = integer_table_name(placed.name)
-            yield Output(name, keys, types, words, roles=roles, rows=listed, near=near)
+            of = summed.get(placed.name, "")
+            yield Output(name, keys, types, words, roles=roles, rows=listed, near=near, summed=of)
     if spec.publish.records:
         yield Output(records_name(family), shape.leaves, {}, {}, INVENTED, rows="people")
 
@@ -182,8 +186,8 @@ def _near_counts(column: FamilyColumn, placed: PlacedTable) -> Iterator[tuple[st
     the total, which is no farther off than the cells of any table together; of a margin of error,
     what is above an interval's width is at most the whole number and the true one.
     """
-    if not column.is_shown:
-        return
+    if not column.is_shown or placed.level >= len(column.shape.levels):
+        return  # tables of groupings are small
     reach = reach_of(column.mechanism_of(placed.table))
     variance = dict(column.noise_moments[placed.level])[placed.attributes].variance
     margin = math.ceil(column.quantile * math.sqrt(variance))

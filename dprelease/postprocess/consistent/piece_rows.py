@@ -7,7 +7,7 @@ task that works on a subtree, and the keys of a family may be millions.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -33,6 +33,7 @@ from dprelease.postprocess.consistent.family_columns import Vector
 from dprelease.postprocess.consistent.family_shape import Order
 from dprelease.postprocess.consistent.synthetic_persons import persons_of_areas
 from dprelease.postprocess.families import Batch
+from dprelease.query.grouping.places import Places
 from dprelease.query.quality import Codes, quality_codes
 
 AT_ONCE = 1 << 20
@@ -40,6 +41,9 @@ AT_ONCE = 1 << 20
 
 NamedBatch = tuple[str, Batch]
 Values = dict[str, Integers | Floats | Flags | Codes]
+
+INTEGERS = " of integer tables"
+"""The end of the name of sums of integer tables; a declared name contains no space."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,17 @@ class OutputTable:
     def attributes(self) -> Table:
         """Return its attributes, in rising order."""
         return self.order.attributes
+
+
+@dataclass(frozen=True)
+class GroupedLeaves:
+    """How leaves are summed for a grouping: the group of each leaf, and the tables that are summed.
+
+    `tables`: the name of each table of the grouping, with its attributes in rising order.
+    """
+
+    groups: Places
+    tables: tuple[tuple[str, Table], ...]
 
 
 @dataclass(frozen=True)
@@ -122,6 +137,8 @@ class RowMaker:
     - `derived`: columns computed from the estimates of two columns.
     - `wanted`: for each level, the tables with required estimates.
     - `records`: the name of the synthetic persons, if they are published.
+    - `groupings`: how leaves are summed. These sums are no rows: `area_tables.GroupTables` collects
+      them.
     """
 
     sizes: tuple[int, ...]
@@ -130,6 +147,7 @@ class RowMaker:
     derived: tuple[DerivedColumn, ...]
     wanted: list[list[Table]]
     records: str | None
+    groupings: tuple[GroupedLeaves, ...] = ()
 
     def below(self, placed: Sequence[PlacedSubtree]) -> list[NamedBatch]:
         """Return the rows of a subtree, given for each column."""
@@ -161,9 +179,29 @@ class RowMaker:
                 some = [part.of(first - start, end - start) for part in parts]
                 for output in self.tables[level]:
                     yield from self._rows(output, some, first, end)
+                if level == last:
+                    yield from self._sums_of_groups(some, first, end)
             if self.records is not None and level == last and start < stop:
                 for cells in persons_of_areas(parts[0].whole, parts[0].separators, self.sizes):
                     yield self.records, Batch(start * math.prod(self.sizes) + cells, {})
+
+    def _sums_of_groups(
+        self, parts: Sequence[_ColumnAreas], start: int, stop: int
+    ) -> Iterator[NamedBatch]:
+        """Yield the sums over some leaves, by the numbers of the groups, in units of values."""
+        for grouping in self.groupings:
+            of_leaves = grouping.groups.numbers[start:stop]
+            order = np.argsort(of_leaves, kind="stable")
+            groups, starts = np.unique(of_leaves[order], return_index=True)
+            for name, table in grouping.tables:
+                sums: Values = {}
+                for part in parts:
+                    measured = part.column.vector.measurement.name
+                    sums[measured] = np.add.reduceat(part.tables[table][order], starts)
+                    if part.column.cliques:
+                        whole = table_of_cliques(part.whole, table)
+                        sums[measured + INTEGERS] = np.add.reduceat(whole[order], starts)
+                yield name, Batch(groups, sums)
 
     def _rows(
         self, output: OutputTable, parts: Sequence[_ColumnAreas], start: int, stop: int
@@ -210,41 +248,76 @@ class RowMaker:
         rows: slice | Integers,
         areas: int,
     ) -> Values:
-        vector, cells_per_area = part.column.vector, cell_count(self.sizes, output.attributes)
-        estimates = output.order.flatten_for_file(part.tables[output.attributes])[rows]
-        never = ~np.tile(output.possible, areas)[rows]
+        """Return some rows of an integer table, each with its interval."""
+        cells_per_area = cell_count(self.sizes, output.attributes)
 
-        def at(quantile: float) -> Intervals:
-            """Return the intervals of the rows, so many standard errors wide on either side."""
-            widths = np.repeat(part.widths(output.attributes, areas, quantile), cells_per_area)
-            bits = part.variances.structure.bits
-            found = intervals(estimates, widths[rows], whole[rows], bits)
-            if part.column.is_cut:
-                found.lower[:], found.upper[:], found.moe[:] = 0, LIMIT, LIMIT
-                found.adjusted[:] = False
-            found.lower[never] = found.upper[never] = found.moe[never] = 0
-            found.adjusted[never] = False
-            return found
+        def widths(quantile: float) -> Whole:
+            """Return the margin of each row, in units of values."""
+            each = np.repeat(part.widths(output.attributes, areas, quantile), cells_per_area)
+            return each[rows]
 
-        name, found = vector.name, at(vector.quantile)
-        values: Values = {
-            name: whole[rows],
-            f"{name}_lower": found.lower,
-            f"{name}_upper": found.upper,
-            f"{name}_moe": found.moe,
-            f"{name}_adjusted": found.adjusted,
-        }
-        if vector.limits:
-            same = vector.quality_quantile == vector.quantile
-            ends = found if same else at(vector.quality_quantile)
-            noisy = np.repeat(part.errors(output.attributes, areas) != 0.0, cells_per_area)[rows]
-            at_bound = (whole[rows] == 0) & noisy & ~never  # negative estimates became 0, too
-            numbers = (whole[rows], ends.lower, ends.upper)
-            value, lower, upper = (part.astype(np.float64) for part in numbers)
-            values[f"{name}_quality"] = quality_codes(
-                value, lower, upper, vector.limits, at_bound=at_bound
-            )
-        return values
+        return with_interval(
+            part.column,
+            output.order.flatten_for_file(part.tables[output.attributes])[rows],
+            whole[rows],
+            widths,
+            part.variances.structure.bits,
+            noisy=np.repeat(part.errors(output.attributes, areas) != 0.0, cells_per_area)[rows],
+            never=~np.tile(output.possible, areas)[rows],
+        )
+
+
+def with_interval(
+    column: Column,
+    estimates: Integers,
+    whole: Integers,
+    widths: Callable[[float], Whole],
+    bits: int,
+    *,
+    noisy: Flags,
+    never: Flags,
+) -> Values:
+    """Return rows of an integer table, each with its interval.
+
+    Parameters
+    ----------
+    estimates, whole
+        The estimates, in units of values, and the integers of the rows.
+    widths
+        A function that returns the margins of the rows for a number of standard errors.
+    noisy, never
+        Whether the estimate of a row has an error, and whether its cell is 0 everywhere.
+    """
+    vector = column.vector
+
+    def at(quantile: float) -> Intervals:
+        """Return the intervals of the rows, so many standard errors wide on either side."""
+        found = intervals(estimates, widths(quantile), whole, bits)
+        if column.is_cut:
+            found.lower[:], found.upper[:], found.moe[:] = 0, LIMIT, LIMIT
+            found.adjusted[:] = False
+        found.lower[never] = found.upper[never] = found.moe[never] = 0
+        found.adjusted[never] = False
+        return found
+
+    name, found = vector.name, at(vector.quantile)
+    values: Values = {
+        name: whole,
+        f"{name}_lower": found.lower,
+        f"{name}_upper": found.upper,
+        f"{name}_moe": found.moe,
+        f"{name}_adjusted": found.adjusted,
+    }
+    if vector.limits:
+        same = vector.quality_quantile == vector.quantile
+        ends = found if same else at(vector.quality_quantile)
+        at_bound = (whole == 0) & noisy & ~never  # negative estimates became 0, too
+        numbers = (whole, ends.lower, ends.upper)
+        value, lower, upper = (part.astype(np.float64) for part in numbers)
+        values[f"{name}_quality"] = quality_codes(
+            value, lower, upper, vector.limits, at_bound=at_bound
+        )
+    return values
 
 
 def _tables_of_subtree(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -10,12 +10,14 @@ from dprelease.consistency.algebra import Table
 from dprelease.consistency.standard_errors import standard_errors
 from dprelease.numerics.lattice import Floats
 from dprelease.numerics.rounding import finite, plain_text
+from dprelease.postprocess.consistent.area_tables import group_errors
 from dprelease.postprocess.consistent.consistency_record import (
     AgreedColumnRecord,
     AttributeRecord,
     ComputedRecord,
     ConsistencyRecord,
     ErrorsRecord,
+    GroupingRecord,
     InventedRecord,
     LawRecord,
     LevelRecord,
@@ -38,7 +40,8 @@ def family_record(
 ) -> ConsistencyRecord:
     """Return the record of a family, which follows from the declaration."""
     levels = zip(shape.levels, shape.tree.counts, strict=True)
-    wholes = [_integer_table_record(one) for one in shape.placed] if spec.non_negative else []
+    listed = [*shape.placed, *(table for tables in shape.grouped for table, _ in tables)]
+    wholes = [_integer_table_record(one) for one in listed] if spec.non_negative else []
     records = InventedRecord(name=records_name(family), most=MOST_RECORDS)
     return ConsistencyRecord(
         algorithm="dprelease-consistency/2",
@@ -51,6 +54,12 @@ def family_record(
         zeros=[{name: list(values) for name, values in entry.items()} for entry in spec.zeros],
         records=records if spec.publish.records else None,
         computed=[_computed_record(one) for one in derived_columns(shape)],
+        groupings=[
+            GroupingRecord(
+                name=key.column, areas=key.size, tables=[table.name for table, _ in tables]
+            )
+            for key, tables in zip(shape.groupings, shape.grouped, strict=True)
+        ],
     )
 
 
@@ -91,6 +100,11 @@ def _texts(
             "estimates. A quotient is left out if the interval of its divisor contains 0; its "
             "standard error is of first order. Integer tables have none of them."
         )
+    if spec.groupings:
+        words.append(
+            f"Tables by {', '.join(spec.groupings)} are sums of the tables of the last level. "
+            "Their standard errors are exact, too."
+        )
     if spec.composition is not None:
         words.append(
             "Totals of areas with large noise are computed from the composition of the area above, "
@@ -123,7 +137,10 @@ def _column_record(agreed: FamilyColumn, spec: ConsistentSpec) -> AgreedColumnRe
         confidence=plain_text(agreed.confidence),
         standard_errors_in_a_margin=agreed.quantile,
         measured=[_measured_record(agreed, one) for one in shape.placed],
-        standard_errors=[_errors_record(agreed, one) for one in tables_with_estimates(shape, spec)],
+        standard_errors=[
+            *(_errors_record(agreed, one) for one in tables_with_estimates(shape, spec)),
+            *_errors_of_groupings(agreed),
+        ],
         refinement=refinement_records(agreed, spec)
         if spec.non_negative and agreed.is_shown
         else [],
@@ -167,7 +184,21 @@ def _measured_record(agreed: FamilyColumn, placed: PlacedTable) -> LawRecord:
 
 def _errors_record(agreed: FamilyColumn, placed: PlacedTable) -> ErrorsRecord:
     """Return the least, the middle and the largest standard error of a table's areas."""
-    every = np.sort(_all_errors(agreed, placed))
+    return _range_of_errors(placed, _all_errors(agreed, placed))
+
+
+def _errors_of_groupings(agreed: FamilyColumn) -> Iterator[ErrorsRecord]:
+    """Yield the standard errors of the tables of groupings."""
+    shape, known = agreed.shape, agreed.variances
+    for number, tables in enumerate(shape.grouped):
+        groups = group_errors(shape, number, known)
+        for placed, _ in tables:
+            errors = [one.standard_error(known, placed.attributes) for one in groups]
+            yield _range_of_errors(placed, np.array(errors) * float(agreed.step))
+
+
+def _range_of_errors(placed: PlacedTable, errors: Floats) -> ErrorsRecord:
+    every = np.sort(errors)
     return ErrorsRecord(
         table=placed.name,
         least=finite(float(every[0])),

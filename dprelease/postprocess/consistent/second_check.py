@@ -23,7 +23,7 @@ from dprelease.consistency.integer_tables.decisions import Refinement
 from dprelease.consistency.tree import Tree
 from dprelease.consistency.variances import SpaceVariances, Variances
 from dprelease.numerics.lattice import Flags, Floats, Integers
-from dprelease.postprocess.consistent.additivity import spans, unequal_sums
+from dprelease.postprocess.consistent.additivity import spans, unequal_groups, unequal_sums
 from dprelease.postprocess.consistent.family_columns import FamilyColumn
 from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape, zeros_of
 from dprelease.postprocess.consistent.invariants import contradictions, invariant_tables
@@ -163,13 +163,19 @@ def _dense_errors(published: PublishedColumn, spec: ConsistentSpec) -> Expected:
             else:
                 known += np.kron(together, same[table])
     covariance = _covariance(information, known)
-    for placed in tables_with_estimates(shape, spec):
+    ancestors += [key.ancestors.numbers for key in shape.groupings]
+    for placed in (*tables_with_estimates(shape, spec), *_grouped_tables(shape)):
         first = same[placed.attributes][:1]  # whose cells make the table's first one
         errors = []
-        for area in range(shape.tree.counts[placed.level]):
+        for area in range(int(ancestors[placed.level].max()) + 1):
             q = np.kron(ancestors[placed.level] == area, first[0]).astype(float)
             errors.append(math.sqrt(max(0.0, float(q @ covariance @ q))))
         yield placed, 0, np.array(errors)
+
+
+def _grouped_tables(shape: Shape) -> list[PlacedTable]:
+    """Return the tables of all groupings."""
+    return [table for tables in shape.grouped for table, _ in tables]
 
 
 def _covariance(information: Floats, known: Floats) -> Floats:
@@ -205,13 +211,14 @@ def _sample_errors(
     if not of:
         return
     cut = max(level for level, count in enumerate(tree.counts) if count <= MOST_UNKNOWNS)
-    upper = {space: _upper_level_variances(one, cut) for space, one in of.items()}
+    groups = [key.ancestors.numbers for key in shape.groupings] if cut == tree.levels - 1 else []
+    upper = {space: _upper_level_variances(one, cut, groups) for space, one in of.items()}
     parent = _parent_of_few(tree)
     lower = (
         {} if parent is None else {space: _leaf_variances(one, parent) for space, one in of.items()}
     )
-    for placed in tables_with_estimates(shape, spec):
-        if placed.level <= cut:
+    for placed in (*tables_with_estimates(shape, spec), *_grouped_tables(shape)):
+        if placed.level <= cut + len(groups):
             by_space = {space: one[placed.level] for space, one in upper.items()}
             yield placed, 0, _cell_errors(shape.sizes, placed.attributes, by_space)
         elif placed.level == tree.levels - 1 and parent is not None:
@@ -230,13 +237,19 @@ def _cell_errors(sizes: tuple[int, ...], table: Table, of: Mapping[Table, Floats
     return np.sqrt(total)
 
 
-def _upper_level_variances(one: SpaceVariances, cut: int) -> list[Floats]:
-    """Return F of the levels down to `cut`, with its areas as measurements of variance V."""
+def _upper_level_variances(
+    one: SpaceVariances, cut: int, groups: Sequence[Integers]
+) -> list[Floats]:
+    """Return F of the levels down to `cut`, with its areas as measurements of variance V.
+
+    Then follows F of groupings, of which `groups` has the group of each area of the level `cut`.
+    """
     tree = one.tree
     level = np.arange(tree.counts[cut])
     from_below = one.variances_from_below(cut, 0, tree.counts[cut])
     if not from_below.all():  # exact there, and so is all that lies above
-        return [np.zeros(count) for count in tree.counts[: cut + 1]]
+        counts = [*tree.counts[: cut + 1], *(int(of.max()) + 1 for of in groups)]
+        return [np.zeros(count) for count in counts]
     information, known = np.diag(1.0 / from_below), np.zeros((len(level), len(level)))
     above = [level]
     for parents in reversed(tree.parents[:cut]):
@@ -252,8 +265,8 @@ def _upper_level_variances(one: SpaceVariances, cut: int) -> list[Floats]:
             information += (areas[:, None] == areas) / own
     covariance = _covariance(information, known) if known.any() else np.linalg.inv(information)
     found = []
-    for depth, areas in enumerate(reversed(above)):
-        member = (areas[None, :] == np.arange(tree.counts[depth])[:, None]).astype(float)
+    for areas in (*reversed(above), *groups):
+        member = (areas[None, :] == np.arange(int(areas.max()) + 1)[:, None]).astype(float)
         found.append(np.einsum("ij,ij->i", member @ covariance, member))
     return found
 
@@ -297,6 +310,7 @@ def second_check(
         variances = on_lattice(measured, wanted, sound=not wrong)
         published = PublishedColumn(column, variances.structure.bits, files)
         yield from unequal_sums(shape, tables_with_estimates(shape, spec), published.estimates)
+        yield from unequal_groups(shape, published.estimates)
         yield from _changed_invariants(published, measured, spec)
         if not measured.is_cut and lowest_estimated_level(shape, spec) == len(shape.levels) - 1:
             yield from wrong_equations(variances, measured, published)
@@ -304,6 +318,7 @@ def second_check(
             yield from wrong_errors(variances, published, spec)
         if spec.non_negative:
             yield from unequal_sums(shape, shape.placed, published.whole)
+            yield from unequal_groups(shape, published.whole)
             never = zeros_of(shape, spec.zeros)
             yield from impossible_cells(shape, shape.placed, published, never)
             for how in refinements_of(column, spec):

@@ -147,6 +147,11 @@ def _request_reasons(
     if down_to is not None and down_to not in areas:
         known = f"levels are {', '.join(areas)}" if areas else "there is no hierarchy"
         yield ("publish", "down_to"), f"'{down_to}' is not a level of areas; {known}"
+    if spec.groupings and down_to in areas[:-1]:
+        yield (
+            ("groupings",),
+            f"their tables are sums of '{areas[-1]}', which has no estimates with `down_to`",
+        )
     yield from _partition_reasons(shape, spec)
     yield from _target_reasons(shape, columns, spec)
     wrong = list(wrong_zeros(shape, spec.zeros))
@@ -240,7 +245,8 @@ def _name_collisions(
     shape: Shape, columns: Sequence[FamilyColumn], spec: ConsistentSpec, place: Placer
 ) -> Iterator[DpReleaseError]:
     """Yield published names that collide; names that differ only in case collide."""
-    keys = {key.column.casefold() for key in (*shape.areas, *shape.attributes)}
+    every = (*shape.areas, *shape.groupings, *shape.attributes)
+    keys = {key.column.casefold() for key in every}
     for columns_of in (
         (estimate_columns, integer_table_columns) if spec.non_negative else (estimate_columns,)
     ):

@@ -17,6 +17,7 @@ from dprelease.consistency.integer_tables.decisions import Refinement, refinemen
 from dprelease.consistency.subtrees import PlacedSubtree
 from dprelease.consistency.variances import Variances
 from dprelease.numerics.lattice import Flags
+from dprelease.postprocess.consistent.area_tables import GroupTables, grouped_leaves
 from dprelease.postprocess.consistent.derived import derived_columns
 from dprelease.postprocess.consistent.family_columns import FamilyColumn
 from dprelease.postprocess.consistent.family_shape import (
@@ -78,7 +79,8 @@ def published_tables(
     shape: Shape, spec: ConsistentSpec, required: Collection[Table] = ()
 ) -> list[list[Table]]:
     """Return for each level the tables with published estimates or intervals, and `required`."""
-    last = len(shape.levels) - 1 if spec.non_negative else lowest_estimated_level(shape, spec)
+    needs_leaves = spec.non_negative or shape.groupings
+    last = len(shape.levels) - 1 if needs_leaves else lowest_estimated_level(shape, spec)
     found: list[list[Table]] = []
     for level in reversed(range(len(shape.levels))):
         here = {*required} | {one.attributes for one in shape.at(level)} if level <= last else set()
@@ -143,6 +145,16 @@ def family_values(
         derived_columns(shape),
         wanted,
         records_name(family) if spec.publish.records else None,
+        grouped_leaves(shape),
+    )
+    grouped = GroupTables(
+        shape,
+        [(one.measured.agreed, one.column, one.variances) for one in started],
+        {
+            table.name: _possible_cells(table, shape, never)
+            for tables in shape.grouped
+            for table, _ in tables
+        },
     )
     tops = [one.highest for one in started]
     if (
@@ -150,10 +162,11 @@ def family_values(
         and int(table_of_cliques(tops[0].whole[0], ()).sum()) > MOST_RECORDS
     ):
         maker = replace(maker, records=None)
-    yield from maker.rows(tops, [one.variances for one in started])
+    yield from grouped.collect(maker.rows(tops, [one.variances for one in started]))
     tasks = zip(*(one.subtrees() for one in started), strict=True)  # the same areas of every column
     for rows in spread(maker.below, tasks):
-        yield from rows
+        yield from grouped.collect(rows)
+    yield from grouped.rows(with_integers=spec.non_negative)
 
 
 def _table_layout(
@@ -163,9 +176,14 @@ def _table_layout(
         estimates_name(placed.name) if placed.level <= lowest_estimated_level(shape, spec) else None
     )
     whole = integer_table_name(placed.name) if spec.non_negative else None
-    left = tuple(i for i in shape.everything if i not in placed.attributes)
-    possible = placed.order.flatten_for_file(np.asarray((~never).any(axis=left))[np.newaxis])
+    possible = _possible_cells(placed, shape, never)
     return OutputTable(placed.level, placed.order, estimates, whole, is_dense(placed), possible)
+
+
+def _possible_cells(placed: PlacedTable, shape: Shape, never: Flags) -> Flags:
+    """Return which cells of one area, in the order of the file, are not 0 everywhere."""
+    left = tuple(i for i in shape.everything if i not in placed.attributes)
+    return placed.order.flatten_for_file(np.asarray((~never).any(axis=left))[np.newaxis])
 
 
 @dataclass(frozen=True)

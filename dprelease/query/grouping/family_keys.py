@@ -1,7 +1,8 @@
 """The keys of consistent tables: levels of areas, other keys (attributes), and the finest cells.
 
-Only the last level of areas is read from the rows. The higher levels follow from the declared
-nesting, so that no row can contradict itself, and every table is a sum of the finest cells.
+Only the last level of areas is read from the rows. The higher levels, and other groupings of the
+same areas, follow from the declared nesting, so that no row can contradict itself, and every table
+is a sum of the finest cells.
 """
 
 from __future__ import annotations
@@ -29,10 +30,12 @@ class FamilyKeys:
     """The keys of areas, by column, and the keys of the finest cells.
 
     The finest cells have the last level of areas as their first key, then every attribute.
+    `groupings` are further keys whose values contain areas of the last level.
     """
 
     levels: Mapping[str, Key]
     finest: KeySpace
+    groupings: tuple[Key, ...] = ()
 
     def finest_cell_counts(self, keys: KeySpace) -> tuple[int, int]:
         """Return the number of finest cells, and the largest number of them in one table cell."""
@@ -65,7 +68,10 @@ def family_keys(spec: QuerySpec, table: Table, refuse: Refuse) -> FamilyKeys:
     finest = KeySpace((*[*levels.values()][-1:], *keys))
     if finest.size > MOST_FINEST:
         refuse("DP-CONSIST-004", "consistent", cells=finest.size, limit=MOST_FINEST)
-    return FamilyKeys(levels, finest)
+    if spec.groupings and not spec.hierarchy:
+        where, reason = ("consistent", "groupings"), "there is no hierarchy of areas"
+        refuse("DP-CONSIST-013", *where, key="groupings", reason=reason)
+    return FamilyKeys(levels, finest, _grouping_keys(spec, columns, refuse) if levels else ())
 
 
 def _area_keys(spec: QuerySpec, columns: Mapping[str, Column], refuse: Refuse) -> dict[str, Key]:
@@ -81,6 +87,11 @@ def _area_keys(spec: QuerySpec, columns: Mapping[str, Column], refuse: Refuse) -
         above = spec.hierarchy[i - 1] if i else None
         if above is not None and above not in outer_columns(name, columns):
             reason = f"its values are not declared to lie within those of '{above}'"
+            if above in _containing_columns(name, columns):
+                reason = (
+                    f"its first `within` does not lead to '{above}', which can be one of the "
+                    "`groupings` of `consistent`"
+                )
             refuse("DP-CONSIST-001", "hierarchy", i, column=name, reason=reason)
             return {}
         declared.append(column)
@@ -99,7 +110,7 @@ def _keys_of_levels(
         if isinstance(key, str):
             raise TypeError("a category can be a key")
         inside = np.zeros(key.size, np.int64)
-        parents = Places(_positions(names[i], names[i - 1], columns) if i else inside)
+        parents = Places(_positions(names[i], names[i - 1], columns)[0] if i else inside)
         if i < len(names) - 1:  # rows have no column of this level
             key = replace(key, nulls=None, others=None)
         ancestors = Places(leaves)
@@ -108,32 +119,67 @@ def _keys_of_levels(
     return {name: keys[name] for name in names}
 
 
+def _grouping_keys(
+    spec: QuerySpec, columns: Mapping[str, Column], refuse: Refuse
+) -> tuple[Key, ...]:
+    """Return the declared groupings of the last level, each with the group of each of its areas."""
+    leaf, keys = spec.hierarchy[-1], []
+    used = {*spec.hierarchy, *(key for keys in spec.attribute_sets for key in keys)}
+    for i, name in enumerate(spec.groupings):
+        reason = None
+        positions = _positions(leaf, name, columns) if name in columns else []
+        if name in used or name in spec.groupings[:i]:
+            reason = "it is a key of these tables already"
+        elif not positions:
+            reason = f"the values of '{leaf}' are not declared to lie within its values"
+        elif any((one != positions[0]).any() for one in positions):
+            reason = f"its areas contain '{leaf}' in two ways, which contradict each other"
+        if reason is not None:
+            where = ("consistent", "groupings", i)
+            refuse("DP-CONSIST-013", *where, key="groupings", reason=f"'{name}': {reason}")
+            continue
+        key = key_of(name, columns[name])
+        if isinstance(key, Key):
+            ancestors = Places(positions[0])
+            keys.append(replace(key, nulls=None, others=None, leaf=leaf, ancestors=ancestors))
+    return tuple(keys)
+
+
 def outer_columns(name: str, columns: Mapping[str, Column]) -> list[str]:
-    """Return the columns whose areas contain a column's areas, the nearest first."""
+    """Return the columns whose areas contain a column's areas, the nearest first.
+
+    If a column lies within several others, only the first of them is followed.
+    """
     found: list[str] = []
     column: Column | None = columns[name]
-    while isinstance(column, CategoryColumn) and column.within is not None:
-        found.append(column.within)
-        column = columns.get(column.within)
+    while isinstance(column, CategoryColumn) and column.within:
+        found.append(column.within[0])
+        column = columns.get(column.within[0])
     return found
 
 
-def _positions(name: str, above: str, columns: Mapping[str, Column]) -> NDArray[np.int64]:
-    """Return the position, among the values of `above`, of the area that contains each value."""
-    positions: NDArray[np.int64] | None = None
-    for low in (name, *outer_columns(name, columns)):
-        if low == above:
-            break
-        part = columns[low]
-        parent_column = columns[getattr(part, "within", None) or ""]
-        if not isinstance(part, CategoryColumn) or not isinstance(parent_column, CategoryColumn):
+def _containing_columns(name: str, columns: Mapping[str, Column]) -> set[str]:
+    """Return all columns whose areas contain a column's areas."""
+    above = getattr(columns[name], "within", ())
+    return {*above}.union(*(_containing_columns(one, columns) for one in above))
+
+
+def _positions(name: str, above: str, columns: Mapping[str, Column]) -> list[NDArray[np.int64]]:
+    """Return the position, among the values of `above`, of the area that contains each value.
+
+    There is one result for each path of nested columns from `name` to `above`.
+    """
+    part, found = columns[name], []
+    for between in getattr(part, "within", ()):
+        higher = columns[between]
+        if not isinstance(part, CategoryColumn) or not isinstance(higher, CategoryColumn):
             raise TypeError("areas are categories")
-        at = {value: i for i, value in enumerate(parent_column.values or ())}
-        lies = np.fromiter(
-            (at[area] for area in part.parent_areas), np.int64, len(part.parent_areas)
-        )
-        positions = lies if positions is None else lies[positions]
-    return np.empty(0, np.int64) if positions is None else positions
+        at = {value: i for i, value in enumerate(higher.values or ())}
+        areas = part.areas_in(between)
+        lies = np.fromiter((at[area] for area in areas), np.int64, len(areas))
+        paths = [np.arange(len(at))] if between == above else _positions(between, above, columns)
+        found += [one[lies] for one in paths]
+    return found
 
 
 def _refuse_overlaps(
@@ -141,13 +187,13 @@ def _refuse_overlaps(
 ) -> None:
     """Add errors for keys that determine each other: areas of one tree, cuts of one number."""
     leaf = spec.hierarchy[-1] if spec.hierarchy and spec.hierarchy[-1] in columns else None
-    lies = set() if leaf is None else {*outer_columns(leaf, columns)}
+    lies = set() if leaf is None else _containing_columns(leaf, columns)
     seen: dict[str, str] = {}
     for name in attributes:
         if name not in columns:
             continue  # reported with the tables that have it as a key
         column = columns[name]
-        within = {*outer_columns(name, columns)}
+        within = _containing_columns(name, columns)
         other = seen.setdefault(column.cut if isinstance(column, CutColumn) else name, name)
         if other != name:
             reason = f"it and '{other}' are made of the same number"

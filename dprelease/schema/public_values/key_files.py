@@ -96,10 +96,10 @@ def expand_file_name(value: object) -> object:
     return {"file": value} if isinstance(value, str) else value
 
 
-def values_of_file(spec: ValuesFrom, files: Files, within: str | None) -> Columns:
+def values_of_file(spec: ValuesFrom, files: Files, within: Sequence[str]) -> Columns:
     """Return the values of a file, with their areas and labels.
 
-    The areas are the values of the column `within`, if it is set; the labels come last.
+    The areas are the values of the columns `within`; the labels come last.
 
     Raises PydanticCustomError: DP-SCHEMA-004 if the file can't be read, or lacks one of these
     columns.
@@ -136,7 +136,7 @@ class CsvRows(Protocol):
     def __next__(self) -> list[str]: ...
 
 
-def _columns_of_csv(rows: CsvRows, spec: ValuesFrom, within: str | None) -> Columns:
+def _columns_of_csv(rows: CsvRows, spec: ValuesFrom, within: Sequence[str]) -> Columns:
     """Return the columns of a CSV file that hold values, areas and labels."""
     header = next(rows, [])
     columns_to_read = _columns_to_read(header, spec, within)
@@ -170,7 +170,7 @@ def _first_length_problem(content: bytes, delimiter: str) -> str | None:
     return None if odd is None else _row_length_problem(rows, odd, header)
 
 
-def _columns_to_read(header: Sequence[str], spec: ValuesFrom, within: str | None) -> list[str]:
+def _columns_to_read(header: Sequence[str], spec: ValuesFrom, within: Sequence[str]) -> list[str]:
     """Return the columns to read: values, areas if any, and labels."""
     named, labels = spec.column, spec.columns_of_labels
     if not header:
@@ -182,14 +182,15 @@ def _columns_to_read(header: Sequence[str], spec: ValuesFrom, within: str | None
                 f"its first line has {DELIMITERS[sign]} where {DELIMITERS[spec.delimiter]} must "
                 "separate columns: declare `values_from: {file: ..., delimiter: ...}`"
             )
-    if within is not None and within not in header:
-        _refuse_file(_missing_column_text(header, within))
+    lacking = next((name for name in within if name not in header), None)
+    if lacking is not None:
+        _refuse_file(_missing_column_text(header, lacking))
     for name in labels:  # the message quotes no other column
         if name not in header:
             _refuse_file(f"it has no column '{shorten(name)}' of labels")
-    others = [name for name in header if name != within and name not in labels]
+    others = [name for name in header if name not in within and name not in labels]
     own = _only_column(others, within) if named is None else named
-    columns_to_read = [own, *([] if within is None else [within]), *labels]
+    columns_to_read = [own, *within, *labels]
     for name in columns_to_read:
         if name not in header:
             _refuse_file(_missing_column_text(header, name))
@@ -210,13 +211,14 @@ def _missing_column_text(header: Sequence[str], name: str) -> str:
     return reason if like is None else f"{reason}, but '{like}'"
 
 
-def _only_column(others: Sequence[str], within: str | None) -> str:
+def _only_column(others: Sequence[str], within: Sequence[str]) -> str:
     """Return the only possible column of values, if the declaration names none."""
     if len(others) != 1:
         reason = "it has more than one column, and the schema does not name one"
         if not others:
             reason = "it has no column of values"
-        _refuse_file(reason if within is None else f"{reason} besides '{within}'")
+        known = " and ".join(f"'{name}'" for name in within)
+        _refuse_file(f"{reason} besides {known}" if within else reason)
     if others[0].strip().isdecimal():  # don't quote it: it may be a value
         _refuse_file("its first line has a number, not column names: add a line of names above it")
     return others[0]
@@ -240,7 +242,7 @@ def _check_values(found: Columns) -> Columns:
 
 
 def _large_file_columns(
-    content: bytes, is_parquet: bool, spec: ValuesFrom, within: str | None
+    content: bytes, is_parquet: bool, spec: ValuesFrom, within: Sequence[str]
 ) -> Columns:
     """Return the columns of a large file, read batch by batch.
 
@@ -262,7 +264,7 @@ def _large_file_columns(
             found = found or [[] for _ in columns]
             for i, column in enumerate(columns):
                 texts = _texts(column)
-                areas = within is not None and i == 1
+                areas = 1 <= i <= len(within)
                 found[i] += [known.setdefault(t, t) for t in texts] if areas else texts
             _refuse_many(len(found[0]))
     except (OSError, UnicodeDecodeError, csv.Error, pa.ArrowException):
@@ -291,7 +293,9 @@ def _texts(column: pa.Array) -> list[str]:
     return texts
 
 
-def _csv_columns(content: bytes, spec: ValuesFrom, within: str | None) -> Iterator[list[pa.Array]]:
+def _csv_columns(
+    content: bytes, spec: ValuesFrom, within: Sequence[str]
+) -> Iterator[list[pa.Array]]:
     """Yield the columns of a large CSV file, batch by batch."""
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
@@ -312,7 +316,7 @@ def _csv_columns(content: bytes, spec: ValuesFrom, within: str | None) -> Iterat
 
 
 def _parquet_columns(
-    content: bytes, spec: ValuesFrom, within: str | None
+    content: bytes, spec: ValuesFrom, within: Sequence[str]
 ) -> Iterator[list[pa.Array]]:
     """Yield the columns of a Parquet file, batch by batch."""
     import pyarrow as pa

@@ -7,7 +7,7 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, PrivateAttr, ValidationError
 
-from dprelease.schema.field_types import TEXT_SCHEMA, ShortForm, Text
+from dprelease.schema.field_types import TEXT_SCHEMA, ShortForm, Text, as_list
 from dprelease.schema.localized_text import LocalizedText
 from dprelease.schema.model import Files
 from dprelease.schema.public_values.key_files import (
@@ -23,7 +23,11 @@ from dprelease.schema.public_values.nesting import (
     refuse_repeated_values,
     without_repeated_rows,
 )
-from dprelease.schema.public_values.unallocated import Allocatable, refuse_declared_code
+from dprelease.schema.public_values.unallocated import (
+    UNALLOCATED,
+    Allocatable,
+    refuse_declared_code,
+)
 from dprelease.schema.public_values.value_labels import labels_of_rows, labels_of_values_file
 
 # The public values of a category, with their areas and labels.
@@ -40,8 +44,8 @@ class PublicCategories(Allocatable):
     values_from: (
         Annotated[ValuesFrom, BeforeValidator(expand_file_name), ShortForm(TEXT_SCHEMA)] | None
     ) = None
-    within: Text | None = None
-    _parent_areas: tuple[str, ...] = PrivateAttr(())
+    within: Annotated[tuple[Text, ...], BeforeValidator(as_list), ShortForm(TEXT_SCHEMA)] = ()
+    _parent_areas: tuple[tuple[str, ...], ...] = PrivateAttr(())
     _labels: Mapping[str, LocalizedText] = PrivateAttr(default_factory=dict)
     _allocated: KeyValues | None = PrivateAttr(None)
 
@@ -52,14 +56,21 @@ class PublicCategories(Allocatable):
 
     @property
     def parent_areas(self) -> tuple[str, ...]:
-        """The area one level up that contains each value; empty for the top level."""
-        return self._parent_areas
+        """The area one level up that contains each value; empty for the top level.
 
-    def with_areas(self, values: Sequence[str], parent_areas: Sequence[str]) -> Self:
-        """Return the column with other values; `parent_areas` are the areas that contain them."""
+        If the column lies within several others, these are the areas of the first.
+        """
+        return self._parent_areas[0] if self._parent_areas else ()
+
+    def areas_in(self, column: str) -> tuple[str, ...]:
+        """Return the area, in one of the columns of `within`, that contains each value."""
+        return self._parent_areas[self.within.index(column)]
+
+    def with_areas(self, values: Sequence[str], parent_areas: Sequence[Sequence[str]]) -> Self:
+        """Return the column with other values, and the areas in each column of `within`."""
         key_values = values if isinstance(values, KeyValues) else KeyValues(values)
         column = self.model_copy(update={"values": key_values})
-        column._parent_areas = tuple(parent_areas)
+        column._parent_areas = tuple(map(tuple, parent_areas))
         return column
 
     def with_unallocated(
@@ -67,11 +78,16 @@ class PublicCategories(Allocatable):
     ) -> Self:
         """Return the column with the unallocated values `added`, and their labels.
 
-        `areas` has the area that contains each of these values, with its label if it has one.
+        `areas` has the area that contains each of these values, with its label if it has one. In
+        every other column of `within`, these values lie in the unallocated value.
         """
         values = self.values or ()
         refuse_declared_code(values, added)
-        column = self.with_areas([*values, *added], [*self.parent_areas, *areas])
+        elsewhere = [UNALLOCATED] * len(added)
+        above = [
+            [*known, *(elsewhere if i else areas)] for i, known in enumerate(self._parent_areas)
+        ]
+        column = self.with_areas([*values, *added], above)
         column._labels = {**self._labels, **self.unallocated_labels(areas)}
         column._allocated = KeyValues(values)
         return column
@@ -83,9 +99,9 @@ class PublicCategories(Allocatable):
 
 
 def listed_values(
-    raw: Mapping[str, object], within: str | None, files: object
+    raw: Mapping[str, object], within: Sequence[str], files: object
 ) -> tuple[Columns, Mapping[str, LocalizedText]] | None:
-    """Return values with their areas (of the column `within`), and the labels of values.
+    """Return values with their areas (of the columns `within`), and the labels of values.
 
     Returns no values if they are declared as a plain list, and None if the declaration of a file is
     invalid, which the model reports.
@@ -101,16 +117,17 @@ def listed_values(
         except ValidationError:
             return None
         listed = values_of_file(spec, files, within)
-        if within is not None:
-            refuse_repeated_values(*listed[:2], of_file=True)
+        if within:
+            for areas in listed[1 : 1 + len(within)]:
+                refuse_repeated_values(listed[0], areas, of_file=True)
             listed = without_repeated_rows(listed)
         if spec.labels is not None:
             rows = zip(*listed, strict=True)
-            labels = labels_of_rows(spec.labels, rows, 1 if within is None else 2)
-    elif within is not None and "values" in raw:
+            labels = labels_of_rows(spec.labels, rows, 1 + len(within))
+    elif within and "values" in raw:
         listed = parts_of_areas(raw["values"], within)
     elif labels:
         listed = [list(labels)]
-    if within is not None:
+    if within:
         refuse_repeated_values(*listed[:2])
     return listed, labels

@@ -7,12 +7,13 @@ data.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from pydantic_core import PydanticCustomError
 
-from dprelease.schema.field_types import refuse, to_text
+from dprelease.schema.field_types import as_list, refuse, to_text
 from dprelease.schema.model import shorten
 from dprelease.schema.public_values.key_files import Columns, KeyValues
 from dprelease.schema.public_values.unallocated import unallocated_part
@@ -31,13 +32,27 @@ def refuse_nesting(column: str, above: str, reason: str) -> NoReturn:
     refuse("DP-SCHEMA-016", column=column, above=shorten(above), reason=reason)
 
 
-def parts_of_areas(values: object, within: str) -> tuple[list[str], list[str]]:
-    """Return all values, and for each value its area in the column `within`.
+def higher_columns(raw: Mapping[str, object]) -> list[str]:
+    """Return the columns within which a declared category lies; none if they are no list."""
+    names = as_list(raw.get("within", ()))
+    if not isinstance(names, list | tuple):
+        return []
+    found = [to_text(name) for name in names]
+    if not all_differ(found):
+        refuse("DP-DECL-003", problem="a column is listed twice", key="within")
+    return found
+
+
+def parts_of_areas(values: object, within: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return all values, and for each value its area in the column of `within`.
 
     `values` is a mapping from areas to lists of values, or to mappings from values to labels.
     """
+    if len(within) > 1:
+        reason = "areas in several columns need `values_from`, a file with one column for each"
+        refuse_nesting("this column", within[1], reason)
     if not isinstance(values, Mapping):
-        refuse_nesting("this column", within, "its values are not assigned to areas")
+        refuse_nesting("this column", within[0], "its values are not assigned to areas")
     found: list[str] = []
     lies: list[str] = []
     for area, parts in values.items():
@@ -99,61 +114,75 @@ def nested_columns(columns: Mapping[str, ColumnT]) -> Iterator[tuple[str, Catego
     inner = {
         name: column
         for name, column in columns.items()
-        if isinstance(column, CategoryColumn) and column.within is not None
+        if isinstance(column, CategoryColumn) and column.within
     }
-    done: dict[str, CategoryColumn] = {}
-    for name in inner:
-        for level in reversed(_column_and_higher_levels(name, columns, inner)):
-            if level not in done:
-                above = inner[level].within or ""
-                higher = done.get(above, columns[above])
-                if not isinstance(higher, CategoryColumn):
-                    refuse_nesting(level, above, "that is not a category")
-                done[level] = _sorted_by_area(level, inner[level], above, higher)
-    yield from done.items()
+    for name, column in inner.items():
+        for above in column.within:
+            if above not in columns:
+                refuse_nesting(name, above, "there is no such column")
+    higher: dict[str, ColumnT | CategoryColumn] = dict(columns)
+    for name in _higher_levels_first(inner):
+        sorted_column = higher[name] = _sorted_by_area(name, inner[name], higher)
+        yield name, sorted_column
 
 
-def _column_and_higher_levels(
-    name: str, columns: Mapping[str, ColumnT], inner: Mapping[str, CategoryColumn]
-) -> list[str]:
-    """Return a column and the nested columns of its higher levels, the highest level last."""
-    path = [name]
-    while (above := inner[path[-1]].within or "") in inner:
-        if above in path:
-            refuse_nesting(name, inner[name].within or "", "they would be nested within themselves")
-        path.append(above)
-    if above not in columns:
-        refuse_nesting(path[-1], above, "there is no such column")
-    return path
+def _higher_levels_first(inner: Mapping[str, CategoryColumn]) -> list[str]:
+    """Return the names of nested columns, each after the columns within which it lies."""
+    order = TopologicalSorter({name: column.within for name, column in inner.items()})
+    try:
+        return [name for name in order.static_order() if name in inner]
+    except CycleError as problem:
+        above, name = problem.args[1][:2]
+        refuse_nesting(name, above, "they would be nested within themselves")
 
 
 def _sorted_by_area(
-    name: str, column: CategoryColumn, above: str, higher: CategoryColumn
+    name: str, column: CategoryColumn, columns: Mapping[str, object]
 ) -> CategoryColumn:
-    """Return a column with its values in the order of their areas in the column `higher`.
+    """Return a column with its values in the order of their areas in the first of `within`.
 
-    If the columns have unallocated values, each area has one more part, its last.
+    If the columns have unallocated values, each of these areas has one more part, its last.
     """
+    above = [_category(name, one, columns[one]) for one in column.within]
+    positions = [
+        _area_positions(name, column, *one) for one in zip(column.within, above, strict=True)
+    ]
+    if column.has_unallocated:
+        areas = {area: above[0].value_labels.get(area) for area in positions[0]}
+        column = column.with_unallocated([unallocated_part(area) for area in areas], areas)
+    values, lies = column.values or (), [column.areas_in(one) for one in column.within]
+    area_positions = [positions[0][area] for area in lies[0]]
+    # Most files are sorted already.
+    if all(one <= other for one, other in pairwise(area_positions)):
+        return column.with_areas(values, lies)
+    order = sorted(range(len(values)), key=area_positions.__getitem__)
+    return column.with_areas([values[i] for i in order], [[of[i] for i in order] for of in lies])
+
+
+def _category(name: str, above: str, higher: object) -> CategoryColumn:
+    """Return the column within which a column lies; refuse a column of another type."""
+    from dprelease.schema.columns import CategoryColumn  # it imports this module
+
+    if not isinstance(higher, CategoryColumn):
+        refuse_nesting(name, above, "that is not a category")
+    return higher
+
+
+def _area_positions(
+    name: str, column: CategoryColumn, above: str, higher: CategoryColumn
+) -> dict[str, int]:
+    """Return the position of each area of the column `above`; refuse areas that do not fit."""
     if column.has_unallocated != higher.has_unallocated:
         refuse_nesting(name, above, "only one of them declares `unallocated`; declare it in both")
     position = {area: i for i, area in enumerate(higher.values or ())}
-    for value, area in zip(column.values or (), column.parent_areas, strict=True):
+    for value, area in zip(column.values or (), column.areas_in(above), strict=True):
         if area not in position:
             explicit = (
                 f"to '{shorten(area)}', which is not a value of '{above}'" if area else "to no area"
             )
             refuse("DP-SCHEMA-018", column=name, value=shorten(value), told=explicit)
-    empty = {*higher.allocated_values} - {*column.parent_areas}
+    empty = {*higher.allocated_values} - {*column.areas_in(above)}
     if empty:
         area = shorten(min(empty, key=position.__getitem__))
         refuse("DP-SCHEMA-019", column=name, area=area, above=above)
-    if column.has_unallocated:
-        areas = {area: higher.value_labels.get(area) for area in position}
-        column = column.with_unallocated([unallocated_part(area) for area in areas], areas)
-    values, lies = column.values or (), column.parent_areas
-    area_positions = [position[area] for area in lies]
-    # Most files are sorted already.
-    if all(one <= other for one, other in pairwise(area_positions)):
-        return column.with_areas(values, lies)
-    order = sorted(range(len(values)), key=area_positions.__getitem__)
-    return column.with_areas([values[i] for i in order], [lies[i] for i in order])
+    return position

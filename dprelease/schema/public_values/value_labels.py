@@ -62,7 +62,7 @@ def all_differ(values: Sequence[str]) -> bool:
     return not bool((hashes[1:] == hashes[:-1]).any())
 
 
-def labels_of_values_file(values: object, within: str | None) -> dict[str, LocalizedText]:
+def labels_of_values_file(values: object, within: Sequence[str]) -> dict[str, LocalizedText]:
     """Return the labels that are declared with the values of a category; none for plain lists.
 
     Raises PydanticCustomError: DP-LABEL-001 or 004, at the value; DP-DECL-003 for values by area
@@ -70,7 +70,7 @@ def labels_of_values_file(values: object, within: str | None) -> dict[str, Local
     """
     if not isinstance(values, Mapping):
         return {}
-    if within is None:
+    if not within:
         if values and all(isinstance(label, list | tuple) for label in values.values()):
             problem = "lists of values by area need `within`, the category of these areas"
             refuse("DP-DECL-003", problem=problem, key="values")

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from dprelease.schema.amounts import refuse_several_keys, require_above_zero
 from dprelease.schema.field_types import (
+    NAME,
     TEXT_SCHEMA,
     Exact,
     Flag,
     ShortForm,
     Text,
+    as_list,
     refuse,
     to_bool,
     to_text,
@@ -103,7 +106,8 @@ class ConsistentSpec(Model):
     "invariants are published exactly". `targets`: what the budget is divided for. `method`: how
     integer tables are computed; by default least squares over all measured tables, and fast (along
     one chain of nested tables) at levels with very many cells. `composition`: totals of integer
-    tables follow the composition of the area above, which needs the fast method.
+    tables follow the composition of the area above, which needs the fast method. `groupings`: other
+    columns within whose areas the last level lies; their tables are sums of those of this level.
     """
 
     non_negative: Flag = False
@@ -114,6 +118,18 @@ class ConsistentSpec(Model):
     targets: tuple[TargetSpec, ...] = ()
     method: Literal["least_squares", "fast"] | None = None
     composition: Literal["parent"] | None = None
+    groupings: Annotated[tuple[Text, ...], BeforeValidator(as_list), ShortForm(TEXT_SCHEMA)] = ()
+
+
+def grouping_table_name(table: str, keys: Sequence[str], grouping: str, number: int) -> str:
+    """Return the name of the table of a grouping that sums the table `table` of the last level.
+
+    The grouping replaces the last level, the first of `keys`, in the name. A number is added
+    instead to a name that does not end with the keys.
+    """
+    end, rest = "_".join(keys), "_".join((grouping, *keys[1:]))
+    label = table.removesuffix(end) + rest
+    return label if table.endswith(end) and re.fullmatch(NAME, label) else f"{table}_{number}"
 
 
 def _expand_boolean(value: object) -> object:

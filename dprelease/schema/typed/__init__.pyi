@@ -53,7 +53,7 @@ class CategoryColumn(TypedDict, total=False):
     values: Mapping[str, Scalar | Mapping[str, object]] | Mapping[str, Sequence[Scalar] |
         Mapping[str, Scalar | Mapping[str, object]]] | Sequence[Scalar] | None
     values_from: Scalar | ValuesFrom | None
-    within: Scalar | None
+    within: Scalar | Sequence[Scalar]
     missing: Scalar | Sequence[Scalar]
     expression: Scalar | None
     strip: Scalar | Sequence[Scalar]
@@ -123,6 +123,7 @@ class ConsistentSpec(TypedDict, total=False):
     targets: Sequence[TargetSpec]
     method: Literal["least_squares", "fast"] | None
     composition: Literal["parent"] | None
+    groupings: Scalar | Sequence[Scalar]
 
 class CutColumn(TypedDict, total=False):
     label: Scalar | Mapping[str, Scalar] | None

@@ -8,10 +8,8 @@ unbiased estimates (layer 1) are computed again from the published measurements.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -19,33 +17,25 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from dprelease.consistency.algebra import Table
-from dprelease.consistency.areas import Area, area_variances
 from dprelease.consistency.estimates import FirstPass, pieces
-from dprelease.consistency.standard_errors import (
-    cell_coefficients,
-    rounding_error,
-    variance_upper_bound,
-)
 from dprelease.consistency.variances import Variances
 from dprelease.documents.encoding import NAME
 from dprelease.errors import Place, QueryError
 from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
 from dprelease.numerics.lattice import Floats, Integers
-from dprelease.numerics.rounding import round_up
 from dprelease.postprocess.consistent.additivity import spans
-from dprelease.postprocess.consistent.derived import derived_columns
+from dprelease.postprocess.consistent.area_tables import AreaErrors, AreaSum, area_columns
 from dprelease.postprocess.consistent.family_columns import FamilyColumn, consistent_columns
 from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape, key_texts
 from dprelease.postprocess.consistent.invariants import contradictions
 from dprelease.postprocess.consistent.outputs import lowest_estimated_level, tables_with_estimates
-from dprelease.postprocess.consistent.piece_rows import in_unit
 from dprelease.postprocess.consistent.published import PublishedColumn
 from dprelease.postprocess.consistent.reading import MeasuredColumn, start_on_lattice
 from dprelease.postprocess.consistent.step import Consistent
 from dprelease.postprocess.consistent.values import wanted_tables
 from dprelease.postprocess.families import Family
-from dprelease.query.quality import CODES, Codes, quality_codes
+from dprelease.query.quality import CODES
 from dprelease.tables.family_tables import published_table
 from dprelease.verification.after_publication.drawn_areas import DrawnArea, drawn_areas
 from dprelease.verification.after_publication.release_tables import (
@@ -56,19 +46,6 @@ from dprelease.verification.after_publication.release_tables import (
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
-
-
-@dataclass(frozen=True)
-class AreaSum:
-    """The sums of one measurement over an area, in one table, in units of the measurement.
-
-    `values` and `errors` are the sum and the standard error of each cell. `rounding` is the largest
-    possible error of a cell from fixed-point arithmetic.
-    """
-
-    values: Floats
-    errors: Floats
-    rounding: float
 
 
 @dataclass(frozen=True)
@@ -104,8 +81,15 @@ class Column:
         cells = {one.name: self._zero_sums(one, drawn) for one in tables}
         for placed, start, held in self._leaf_estimates(tables):
             _add_leaves(cells[placed.name], drawn, start, held)
-        found = [_AreaErrors.of(self, area) for area in drawn]
-        return {one.name: self._area_sums(one, found, cells[one.name]) for one in tables}
+        tree, known, is_cut = self.agreed.shape.tree, self.variances, self.measured.is_cut
+        errors = [AreaErrors.of(known, tree, area.leaves, area.shares) for area in drawn]
+        return {
+            one.name: [
+                AreaSum.of(self.agreed, known, of, one.attributes, some, is_cut=is_cut)
+                for of, some in zip(errors, cells[one.name], strict=True)
+            ]
+            for one in tables
+        }
 
     def _zero_sums(self, placed: PlacedTable, drawn: Sequence[DrawnArea]) -> list[Integers]:
         """Return an array of zeros for each area, of the size of the table."""
@@ -131,24 +115,6 @@ class Column:
                 for placed in tables:
                     yield placed, piece.ranges[at][0], piece.tables[at][placed.attributes]
 
-    def _area_sums(
-        self, placed: PlacedTable, found: Sequence[_AreaErrors], sums: Sequence[Integers]
-    ) -> list[AreaSum]:
-        """Return the sum over each area, with its standard errors and its rounding error."""
-        step, bits = self.agreed.step, self.variances.structure.bits
-        coefficients = cell_coefficients(self.agreed.shape.sizes, placed.attributes)
-        bounds = rounding_error(self.variances, placed.attributes)
-        area_sums = []
-        for errors, cells in zip(found, sums, strict=True):
-            final = {space: np.array([f]) for space, f in errors.variances.items()}
-            variance = variance_upper_bound(self.variances, coefficients, final.__getitem__)
-            error = math.sqrt(float(variance[0])) * (1 + 2.0**-40)
-            error = math.nan if self.measured.is_cut else error
-            moved = errors.max_rounding_error(bounds) / 2.0**bits * float(step)
-            each = np.full(cells.shape, error * float(step))
-            area_sums.append(AreaSum(in_unit(cells, bits, step), each, moved))
-        return area_sums
-
 
 def _add_leaves(
     sums: Sequence[Integers], drawn: Sequence[DrawnArea], start: int, held: Integers
@@ -165,48 +131,6 @@ def _add_leaves(
         shares = area.shares[low:high].reshape(-1, *(1,) * (cells.ndim - 1))
         whole = cells if (shares == 1).all() else np.rint(cells * shares).astype(np.int64)
         total += whole.sum(axis=0)
-
-
-@dataclass(frozen=True)
-class _AreaErrors:
-    """The data for the errors of one custom area.
-
-    `variances` has the variance of each residual space. The other fields count the declared areas
-    and the leaves that lie in the custom area.
-    """
-
-    variances: dict[Table, float]
-    whole_areas_by_level: list[int]
-    """For each level, the number of declared areas that lie entirely in the custom area, without
-    those that are part of a larger one."""
-    partial_leaves: int
-    """The number of leaves that lie partly in the area."""
-
-    @classmethod
-    def of(cls, column: Column, area: DrawnArea) -> _AreaErrors:
-        """Return the data for the errors of an area, from its leaves and their shares."""
-        tree = column.agreed.shape.tree
-        none = [np.empty(0, np.int64)] * (tree.levels - 1)
-        shares: list[Floats] = [np.empty(0)] * (tree.levels - 1)
-        found = Area([*none, area.leaves], [*shares, area.shares])
-        made = [0] * tree.levels
-        inside = np.zeros(tree.counts[-1], bool)
-        inside[area.leaves[area.shares == 1]] = True
-        for level in range(tree.levels - 1, 0, -1):
-            parents, counts = tree.parents[level - 1], tree.fan(level - 1)
-            whole = np.bincount(parents[inside], minlength=len(counts)) == counts
-            made[level] = int((inside & ~whole[parents]).sum())
-            inside = whole
-        made[0] = int(inside.sum())
-        variances = area_variances(column.variances, found)
-        return cls(variances, made, int((area.shares < 1).sum()))
-
-    def max_rounding_error(self, bounds: Sequence[int]) -> float:
-        """Return an upper bound, in units, of the fixed-point error of a cell."""
-        whole = sum(
-            number * bounds[level] for level, number in enumerate(self.whole_areas_by_level)
-        )
-        return round_up(Fraction(whole + self.partial_leaves * (bounds[-1] + 1)))
 
 
 Row = dict[str, Any]
@@ -291,34 +215,17 @@ def _area_rows(
         yield row | {name: cells[at].item() for name, cells in columns.items()}
 
 
-Cells = Mapping[str, "Floats | NDArray[np.str_]"]
-
-
-def _column_values(shape: Shape, summed: Mapping[str, AreaSum]) -> Cells:
+def _column_values(
+    shape: Shape, summed: Mapping[str, AreaSum]
+) -> dict[str, Floats | NDArray[np.str_]]:
     """Return the cells of every column in declared order, and their companion columns."""
-    shown: dict[str, Mapping[str, Floats | Codes]] = {}
-    for one in (one for one in consistent_columns(shape) if one.is_shown):
-        held, name = summed[one.measurement.name], one.name
-        margin = one.quantile * held.errors + held.rounding
-        shown[name] = {name: held.values, f"{name}_se": held.errors, f"{name}_moe": margin}
-        if one.vector.limits:
-            width = one.vector.quality_quantile * held.errors + held.rounding
-            ends = held.values - width, held.values + width
-            codes = quality_codes(held.values, *ends, one.vector.limits)
-            shown[name] = {**shown[name], f"{name}_quality": codes}
-    estimates = {name: (one.values, one.errors) for name, one in summed.items()}
-    moved = {name: one.rounding for name, one in summed.items()}
-    for derived in derived_columns(shape):
-        all_parts, left = derived.within(estimates, moved), {f"{derived.name}_moe"}
-        left = left if f"{derived.name}_lower" in all_parts else set()  # it has an interval instead
-        shown[derived.name] = {name: all_parts[name] for name in all_parts if name not in left}
-    declared = shape.placed[0].table.query.columns
     cells: dict[str, Floats | NDArray[np.str_]] = {}
-    for name, found in (item for one in declared for item in shown[one.name].items()):
-        if name.endswith("_quality") and found.dtype == np.int8:
-            cells[name] = np.asarray(np.array(CODES)[found])
-        else:
-            cells[name] = np.where(np.isfinite(found), found, np.nan)  # as in tables
+    for parts in area_columns(shape, summed).values():
+        for name, found in parts.items():
+            if name.endswith("_quality") and found.dtype == np.int8:
+                cells[name] = np.asarray(np.array(CODES)[found])
+            else:
+                cells[name] = np.where(np.isfinite(found), found, np.nan)  # as in tables
     return cells
 
 
