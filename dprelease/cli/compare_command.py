@@ -34,6 +34,13 @@ def compare(
     ] = None,
     old_cells: CellsOption = None,
     new_cells: CellsOption = None,
+    codes: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=FILE",
+            help="A CSV file with the columns old and new, for a key whose codes changed.",
+        ),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option(help="Write the changes to this new file, .csv or .parquet.")
     ] = None,
@@ -46,7 +53,10 @@ def compare(
     with report_failures(as_json):
         from dprelease.verification.after_publication.changes import compare as changes
 
-        found = changes(old, new, table=table, old_cells=cells[0], new_cells=cells[1])
+        found = changes(
+            old, new, table=table, old_cells=cells[0], new_cells=cells[1],
+            codes=_selected_cells(codes),
+        )  # fmt: skip
         if as_json or output is not None:
             print_frame(found, output, as_json=as_json, wide=wide)
             return
@@ -81,6 +91,6 @@ def _selected_cells(words: list[str] | None) -> dict[str, object]:
     for word in words or ():
         key, equals, value = word.partition("=")
         if not equals:
-            raise typer.BadParameter(f"{word!r} is not of the form KEY=VALUE.")
+            raise typer.BadParameter(f"{word!r} is not of the form KEY=VALUE or KEY=FILE.")
         cells[key] = value
     return cells

@@ -269,6 +269,11 @@ TEMPLATES: dict[str, Template] = {
         cause="The shares can't be computed: {reason}.",
         fix="name a count, or a sum of values that are not negative, which no later step changed.",
     ),
+    "DP-COMPARE-004": Template(
+        cause="The correspondence table of '{key}' can't be used: {reason}.",
+        fix="use a CSV file, or a frame, with a row for each old code and the new code that it "
+        "became, in the columns `old` and `new`; codes that stayed the same need no row.",
+    ),
     "DP-LOCAL-001": Template(
         cause="A local release protects the values of a record, not whether it exists.",
         fix="write `neighbours: replace` in the budget: the number of records is published.",

@@ -13,6 +13,7 @@ The interval of a change has one of three sources:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -21,14 +22,19 @@ import numpy as np
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.lattice import Floats
 from dprelease.postprocess.margins import compatible_ratios, difference_width, pivot_of
+from dprelease.postprocess.noise_table import noise_width
 from dprelease.query.quality import CONFIDENCE
+
+MOST_TERMS = 32
+"""Number of equal terms from which on the shape of a sum of noise no longer changes much."""
 
 
 @dataclass(frozen=True)
 class Estimates:
     """Published values (n,) of one column, and what is known about their noise.
 
-    `noise` is the noise of a value in steps of size `step`, if nothing else changed the value.
+    `noise` is the noise of a value in steps of size `step`, if nothing else changed the value;
+    `added` has the number of cells of which each value is the sum, if some are sums.
     `errors` are standard errors, and `quantile` is their number in a margin.
     """
 
@@ -39,6 +45,7 @@ class Estimates:
     """The confidence of the intervals from `lower` to `upper`."""
     noise: Mechanism | None = None
     step: float = 1.0
+    added: Floats | None = None
     errors: Floats | None = None
     quantile: float = 0.0
 
@@ -52,11 +59,14 @@ class Change:
     confidence: Fraction
 
 
-def change_between(old: Estimates, new: Estimates, *, is_same: bool) -> Change:
+def change_between(
+    old: Estimates, new: Estimates, *, is_same: bool, joint: Floats | None = None
+) -> Change:
     """Return the change from one column to another.
 
     `is_same` says that both are of one release. The noise of different cells is independent there,
-    too, but estimates of consistent tables are correlated.
+    too, but estimates of consistent tables are correlated; `joint` are the standard errors of their
+    differences, if known.
     """
     difference = new.values - old.values
     if old.noise is not None and new.noise is not None:
@@ -64,10 +74,13 @@ def change_between(old: Estimates, new: Estimates, *, is_same: bool) -> Change:
     if old.errors is not None and new.errors is not None:
         quantile = max(old.quantile, new.quantile)
         error = old.errors + new.errors if is_same else np.hypot(old.errors, new.errors)
+        if joint is not None:
+            error = np.where(np.isnan(error), np.nan, joint)
         width = quantile * error
         ends = difference - width, difference + width
-        if not is_same:
-            return Change((difference, *ends), _fieller(old, new, quantile), CONFIDENCE)
+        if joint is not None or not is_same:
+            ratio = _fieller(old.values, new.values, old.errors, new.errors, error, quantile)
+            return Change((difference, *ends), ratio, CONFIDENCE)
         return Change((difference, *ends), _ratio_of_ends(old, new), 2 * CONFIDENCE - 1)
     ends = new.lower - old.upper, new.upper - old.lower
     missed = (1 - old.confidence) + (1 - new.confidence)
@@ -79,6 +92,12 @@ def _change_of_noise(
 ) -> Change:
     """Return the change between two values with independent noise."""
     at, difference = float(CONFIDENCE), new.values - old.values
+    added = [np.ones(len(difference)) if s.added is None else s.added for s in (old, new)]
+    if any((number > 1).any() for number in added):
+        steps = np.array([[old.step], [new.step]])
+        widths = sum_width([old_noise, new_noise], np.array(added), at, steps)
+        ends = difference - widths, difference + widths
+        return Change((difference, *ends), _ratio_of_ends(old, new), CONFIDENCE)
     scale = old.step / new.step
     width = difference_width(new_noise, old_noise, scale, at) * new.step
     under, over = old.values / old.step, new.values / new.step
@@ -94,15 +113,46 @@ def _change_of_noise(
     return Change((difference, *ends), (value, low, high), CONFIDENCE)
 
 
-def _fieller(old: Estimates, new: Estimates, quantile: float) -> tuple[Floats, Floats, Floats]:
-    """Return the ratios of independent estimates, with their intervals (Fieller 1954)."""
-    assert old.errors is not None
-    assert new.errors is not None
-    known = old.values > quantile * old.errors
-    under = np.where(known, old.values, np.nan)
-    ratio, part = new.values / under, (quantile * old.errors / under) ** 2
-    root = np.sqrt(new.errors**2 * (1 - part) + (ratio * old.errors) ** 2)
-    middle, half = ratio / (1 - part), quantile * root / (under * (1 - part))
+def sum_width(
+    noises: Sequence[Mechanism], numbers: Floats, confidence: float, steps: Floats | None = None
+) -> Floats:
+    """Return quantiles (n,) of absolute sums of independent noise.
+
+    Parameters
+    ----------
+    numbers
+        (noises, n) numbers of terms with each noise.
+    steps
+        (noises, 1) sizes of the steps of each noise; by default 1.
+    """
+    cases, of = np.unique(numbers, axis=1, return_inverse=True)
+    widths = np.empty(cases.shape[1])
+    for i, case in enumerate(cases.T):
+        terms = [
+            one for one, n in zip(noises, case, strict=True) for _ in range(min(int(n), MOST_TERMS))
+        ]
+        bound = noise_width(tuple(terms), confidence)
+        sizes = np.array([max(1.0, float(one.half_width(confidence))) for one in noises])
+        scaled = sizes if steps is None else sizes * steps[:, 0]
+        widths[i] = bound.factor * np.sqrt((case * scaled**2).sum())
+    return widths[of.reshape(-1)]
+
+
+def _fieller(
+    old: Floats, new: Floats, old_error: Floats, new_error: Floats, error: Floats, quantile: float
+) -> tuple[Floats, Floats, Floats]:
+    """Return the ratios of estimates, with their intervals (Fieller 1954).
+
+    `error` is the standard error of the differences, from which the covariances follow.
+    """
+    known = old > quantile * old_error
+    under = np.where(known, old, np.nan)
+    covariance = (old_error**2 + new_error**2 - error**2) / 2
+    slope = np.divide(covariance, old_error**2, out=np.zeros(len(old)), where=old_error > 0)
+    ratio, part = new / under, (quantile * old_error / under) ** 2
+    rest = np.maximum(new_error**2 - slope * covariance, 0.0)  # given the divisor
+    root = np.sqrt(rest * (1 - part) + ((ratio - slope) * old_error) ** 2)
+    middle, half = (ratio - part * slope) / (1 - part), quantile * root / (under * (1 - part))
     return ratio, middle - half, middle + half
 
 

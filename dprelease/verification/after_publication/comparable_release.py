@@ -19,8 +19,6 @@ from dprelease.numerics.lattice import Floats, Integers
 from dprelease.postprocess.share_margins import margin_factor, share_estimates
 from dprelease.verification.after_publication.changes import (
     RESULT_COLUMNS,
-    Cells,
-    TableOfCells,
     changes_between,
     only_table,
 )
@@ -28,6 +26,7 @@ from dprelease.verification.after_publication.release_tables import (
     ReleaseTables,
     read_release_tables,
 )
+from dprelease.verification.after_publication.table_of_cells import Cells, TableOfCells
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,7 +59,7 @@ def shares_of(
     for key in within:
         if key not in side.keys:
             _refuse(f"'{key}' is not one of the keys ({', '.join(side.keys) or 'none'})")
-    frame = side.frame
+    frame = side.linked_frame
     found = side.estimates(name, frame, "")
     if found.noise is None:
         _refuse(f"'{name}' is not a single noisy number in each cell")
@@ -202,6 +201,7 @@ class ComparableRelease:
         table: str | None = None,
         cells: Mapping[str, object] | None = None,
         other_cells: Mapping[str, object] | None = None,
+        codes: Mapping[str, object] | None = None,
         library: Library = "pandas",
     ) -> Any:
         """Return the values of cells minus those of other cells, with intervals.
@@ -217,6 +217,9 @@ class ComparableRelease:
             The name of the table, which may be left out if there is only one.
         cells, other_cells
             Values of keys: only the cells with these values are compared, without these keys.
+        codes
+            Correspondence tables by key, from codes of the other release to codes of this one, as
+            in `dprelease.compare`.
         library
             The library of the frame: `pandas`, `polars` or `pyarrow`.
 
@@ -228,8 +231,8 @@ class ComparableRelease:
         VerificationError
             DP-VERIFY-001 to 004, 007, 009 and 025, as in `dprelease compare`.
         """
-        check_paths(other)
-        found = self._changes_from(other, table, cells, other_cells)
+        check_paths(other, *(codes or {}).values())
+        found = self._changes_from(other, table, cells, other_cells, codes)
         kept = {"new": "value", "old": "other", "change": "difference"}
         kept |= {"change_lower": "lower", "change_upper": "upper"}
         return in_library(_with_names(found, kept), library)
@@ -241,6 +244,7 @@ class ComparableRelease:
         table: str | None = None,
         cells: Mapping[str, object] | None = None,
         other_cells: Mapping[str, object] | None = None,
+        codes: Mapping[str, object] | None = None,
         library: Library = "pandas",
     ) -> Any:
         """Return the values of cells divided by those of other cells, with intervals.
@@ -248,8 +252,8 @@ class ComparableRelease:
         A frame as that of `difference`, with `ratio` instead. Arguments and errors are the same. A
         ratio is missing where the divisor is not clearly above 0.
         """
-        check_paths(other)
-        found = self._changes_from(other, table, cells, other_cells)
+        check_paths(other, *(codes or {}).values())
+        found = self._changes_from(other, table, cells, other_cells, codes)
         ends = {"percent": "ratio", "percent_lower": "lower", "percent_upper": "upper"}
         for name in ends:
             found[name] = 1.0 + found[name] / 100.0
@@ -262,6 +266,7 @@ class ComparableRelease:
         along: str | None = None,
         table: str | None = None,
         cells: Mapping[str, object] | None = None,
+        codes: Mapping[str, object] | None = None,
         library: Library = "pandas",
     ) -> Any:
         """Return the changes since an earlier release, or from each value of a key to the next.
@@ -275,8 +280,8 @@ class ComparableRelease:
             The earlier release, or its folder.
         along
             A key such as the year: each row has the change from the value before.
-        table, cells, library
-            As in `difference`.
+        table, cells, codes, library
+            As in `difference`; `codes` only with `since`.
 
         Raises
         ------
@@ -290,8 +295,8 @@ class ComparableRelease:
         if along is not None:
             found = changes_along(self._release, along, table=table, cells=cells or {})
         else:
-            check_paths(since)
-            found = self._changes_from(since, table, cells, cells)
+            check_paths(since, *(codes or {}).values())
+            found = self._changes_from(since, table, cells, cells, codes)
         return in_library(found, library)
 
     def _changes_from(
@@ -300,6 +305,7 @@ class ComparableRelease:
         table: str | None,
         cells: Mapping[str, object] | None,
         other_cells: Mapping[str, object] | None,
+        codes: Mapping[str, object] | None,
     ) -> pd.DataFrame:
         """Return the changes from other cells, or another release, to cells of this one."""
         if other is None and not other_cells:
@@ -309,7 +315,7 @@ class ComparableRelease:
             earlier = type(self)(earlier)
         return changes_between(
             earlier._release, self._release,
-            table=table, old_cells=other_cells or {}, new_cells=cells or {},
+            table=table, old_cells=other_cells or {}, new_cells=cells or {}, codes=codes,
         )  # fmt: skip
 
     @cached_property
