@@ -43,7 +43,7 @@ URIS = [
 ]
 
 TEXTS = (
-    "about area begins column delta engine epsilon every gone if_published invariant language "
+    "about area begins codes column delta engine epsilon every gone if_published invariant language "
     "mechanism name neighbours new_cells old_cells owner param private_keys query records rho rho_delta "
     "rows schema statement table to total unit variables wide"
 )

@@ -24,8 +24,18 @@ from dprelease.postprocess.consistent import area_tables, values
 from dprelease.postprocess.consistent.area_tables import group_errors, leaves_of_groups
 from dprelease.postprocess.consistent.family_columns import FamilyColumn, consistent_columns
 from dprelease.postprocess.consistent.family_shape import Shape
+from dprelease.release.runs.pipeline import run
+from dprelease.schema.load import read_declaration
 from tests.postprocess.test_consistent_coverage import ROOTS, errors
-from tests.release.families_of_areas import CLASSES, GROUPED, TOWNS, declared, published
+from tests.release.families_of_areas import (
+    CLASSES,
+    GROUPED,
+    TOWNS,
+    declared,
+    published,
+    written,
+)
+from tests.replay import Keyed
 
 GROUPINGS = "groupings: [size, zone, market]"
 STATE_OF = {town: state for state, some in TOWNS.items() for town in some}
@@ -138,6 +148,33 @@ def test_groupings_are_least_squares_over_all_tables(situation: str, tmp_path: P
             assert (width[near.index] >= near - 2).all()  # cut to whole numbers
             assert possible.sum() >= len(table) * 5 / 6
     assert seen == {*GROUP_OF}
+
+
+def test_groups_of_exact_areas_are_exact(tmp_path: Path) -> None:
+    """Invariants of states: a group that is a union of states has no error, another one has."""
+    lands = {town: "North" if state == "BE" else "South" for town, state in STATE_OF.items()}
+    path = written(
+        tmp_path,
+        within="[state, size, land]",
+        classes=GROUPED["classes"].splitlines()[0]
+        + "\n  land: {type: category, values: [North, South]}\n",
+        consistent="{groupings: [land, size], non_negative: true, invariants: [{level: state}],"
+        " acknowledge: invariants are published exactly}",
+        budget="epsilon: 1, delta: 1e-6, neighbours: replace",
+    )
+    lines = [f"{town},{STATE_OF[town]},{CLASSES[town][0]},{lands[town]}" for town in CLASSES]
+    (tmp_path / "towns.csv").write_text("\n".join(["town,state,size,land", *lines, ""]))
+    folder = run(read_declaration(path), bits=Keyed("exact"))
+    assert dprelease.verify(folder).ok
+    land, size = (frame(folder, f"estimates/pop_{name}") for name in ("land", "size"))
+    assert land["n_se"].tolist() == [0.0, 0.0]
+    assert (size["n_se"] > 1).all()
+    whole = frame(folder, "tables/pop_land")
+    assert whole["n"].tolist() == whole["n_lower"].tolist() == whole["n_upper"].tolist()
+    assert whole["n"].tolist() == land["n"].tolist()
+    cells: dict[str, Any] = {"old_cells": {"land": "North"}, "new_cells": {"land": "South"}}
+    (change,) = dprelease.compare(folder, folder, table="pop_land", **cells).to_dict("records")
+    assert change["change_lower"] == change["change"] == change["change_upper"]
 
 
 def column_of(folder: Path, **asked: str) -> FamilyColumn:

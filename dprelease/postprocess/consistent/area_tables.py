@@ -68,16 +68,19 @@ class AreaErrors:
         none = [np.empty(0, np.int64)] * (tree.levels - 1)
         no_shares: list[Floats] = [np.empty(0)] * (tree.levels - 1)
         area = Area([*none, leaves], [*no_shares, shares])
-        made = [0] * tree.levels
+        made = [np.empty(0, np.int64)] * tree.levels
         inside = np.zeros(tree.counts[-1], bool)
         inside[leaves[shares == 1]] = True
         for level in range(tree.levels - 1, 0, -1):
             parents, counts = tree.parents[level - 1], tree.fan(level - 1)
             whole = np.bincount(parents[inside], minlength=len(counts)) == counts
-            made[level] = int((inside & ~whole[parents]).sum())
+            made[level] = np.flatnonzero(inside & ~whole[parents])
             inside = whole
-        made[0] = int(inside.sum())
-        return cls(area_variances(variances, area), made, int((shares < 1).sum()))
+        made[0] = np.flatnonzero(inside)
+        found, partial = area_variances(variances, area), int((shares < 1).sum())
+        if not partial:
+            found |= dict.fromkeys(_exact_spaces(variances, made), 0.0)
+        return cls(found, list(map(len, made)), partial)
 
     def standard_error(self, variances: Variances, table: Table) -> float:
         """Return the standard error of a cell of a table, in steps, rounded up."""
@@ -93,6 +96,24 @@ class AreaErrors:
             number * bounds[level] for level, number in enumerate(self.whole_areas_by_level)
         )
         return round_up(Fraction(whole + self.partial_leaves * (bounds[-1] + 1)))
+
+
+def _exact_spaces(variances: Variances, areas: Sequence[Integers]) -> Iterator[Table]:
+    """Yield the residual spaces in which some areas of each level are exact, by invariants.
+
+    Rounded upwards, the variance of their sum would not be 0.
+    """
+    levels = variances.structure.noise_moments
+    if all(moments.variance for tables in levels for moments in tables.values()):
+        return
+    for space, one in variances.of.items():
+        by_level = (
+            one.variances(level, 0, one.tree.counts[level])[some]
+            for level, some in enumerate(areas)
+            if len(some)
+        )
+        if not any(each.any() for each in by_level):
+            yield space
 
 
 @dataclass(frozen=True)

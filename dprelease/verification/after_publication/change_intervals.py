@@ -75,7 +75,7 @@ def change_between(
         quantile = max(old.quantile, new.quantile)
         error = old.errors + new.errors if is_same else np.hypot(old.errors, new.errors)
         if joint is not None:
-            error = np.where(np.isnan(error), np.nan, joint)
+            error = np.where(np.isnan(error) | (error == 0), error, joint)
         width = quantile * error
         ends = difference - width, difference + width
         if joint is not None or not is_same:

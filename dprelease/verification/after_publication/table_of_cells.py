@@ -203,7 +203,9 @@ class TableOfCells:
             found.loc[several, name] = np.nan if sums is None else sums
             end = self.table.companion_of(name, Role.STANDARD_ERROR)
             if end is not None and additive:
-                found.loc[several, end.name] = self._errors_of_sums(name, found.index[several])
+                exact = groups[end.name].max()[several] == 0  # invariants
+                errors = self._errors_of_sums(name, found.index[several])
+                found.loc[several, end.name] = np.where(exact, 0.0, errors)
         return found.reset_index()
 
     def _errors_of_sums(self, name: str, rows: pd.Index) -> list[float]:
