@@ -43,7 +43,7 @@ URIS = [
 ]
 
 TEXTS = (
-    "about area begins codes column delta engine epsilon every gone if_published invariant language "
+    "about area begins codes column delta engine epsilon every gone header if_published invariant language "
     "mechanism name neighbours new_cells old_cells owner param private_keys query records rho rho_delta "
     "rows schema statement table to total unit variables wide"
 )
@@ -56,12 +56,12 @@ PATHS_AS_TEXTS = {
 }
 
 TEXT_KEYS = (
-    "acknowledge column columns config count count_distinct cube cut delimiter derive down_to events "
+    "acknowledge column columns comment config count count_distinct cube cut delimiter derive down_to events "
     "controls correlation covariance covariance_pop effective_size "
     "expression fill frequencies group_by groupings hierarchy id keys level marginals marginals_at master max mean "
     "median memory_limit min missing mode name nulls of on others over owner partition population "
     "quote ratio rollup rows sheet source stddev sum table title top_k unit values variance weight weighted_count where wide within "
-    "without"
+    "without until strip names marks"
 )
 URI_KEYS = {"Source.path", "SparkSpec.staging"}
 """Keys of files that may hold URIs: of Spark, or of a server."""

@@ -66,7 +66,7 @@ DATE_FORMATS = (
 TIME_FORMATS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S", " %H:%M:%S.%f")
 BASIC_DAY = re.compile("(19|20)[0-9]{6}")
 """Days without separators, in the years of living people."""
-MOST_FEW = 9
+MOST_FEW = 6
 """At most so many different numbers, each of which occurs twice on average, may be codes."""
 DAY_AND_MONTH = (("%d/%m", "%m/%d"), ("%d-%m", "%m-%d"))
 
