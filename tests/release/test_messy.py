@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from dprelease import cli
 from dprelease.errors import DpReleaseError
-from dprelease.exact.detection.dialect import detect_csv_format
+from dprelease.exact.sources.csv_reader import READER
 from dprelease.exact.sources.json_lines_reader import detect_json_lines_format
 from dprelease.scaffold.proposals import peeked_sketch
 from dprelease.scaffold.sketch import sketch
@@ -123,7 +123,7 @@ FILES: dict[str, tuple[str, str, dict[str, Any], dict[str, str]]] = {
     "UTF-16 without its mark": ("a,b\n1,x\n", "utf-16-le", {"encoding": "utf-16-le"},
                                 {"a": "integer", "b": "text"}),
     "latin-1": ("a,b\n1,é\n", "latin-1", {"encoding": "latin-1"}, {"a": "integer", "b": "text"}),
-    "Windows": ("a,b\n1,5 €\n", "cp1252", {"encoding": "cp1252"}, {"a": "integer", "b": "text"}),
+    "Windows": ("a,b\n1,5 €\n", "cp1252", {"encoding": "cp1252"}, {"a": "integer", "b": "integer"}),
     "decimal commas": ("a;b\n1;2,5\n3;12\n", "utf-8", {"delimiter": ";", "decimal": ","},
                        {"a": "integer", "b": "number"}),
     "thousands": ('a,b\n1,"1,234.5"\n3,"12"\n', "utf-8", {"thousands": ","},
@@ -178,7 +178,7 @@ def test_what_the_first_bytes_tell(case: str, packed: str, tmp_path: Path) -> No
         packed, expected["compression"] = "", "gzip"
     path = tmp_path / f"t.csv{packed}"
     path.write_bytes(data)
-    found = detect_csv_format(path)
+    found = READER.form(path)
     assert found.source == expected
     assert {name: kind.name for name, kind in found.columns.items()} == columns
 
