@@ -104,7 +104,7 @@ class _QuantilePaths:
 
 
 class _EndPaths:
-    """The path of one end of an interval through a tree (`planning/tree_error.py`).
+    """The path of one end of an interval through a tree (`planning/quantile_target.py`).
 
     The path compares noised counts of all rows on both sides of the middle of its node. A lower end
     goes left unless the quantile is clearly on the right, and an upper end does the reverse.

@@ -302,7 +302,7 @@ def test_parameters(folder: Path, statement: str, params: Any) -> None:
         ("SELECT COUNT(*) FROM people WHERE age > ?", [1, 2], "DP-SQL-008"),
         ("SELECT COUNT(*) FROM people WHERE age > ?", [[1]], "DP-SQL-008"),
         ("SELECT COUNT(*) FROM people WHERE age > ?", [float("nan")], "DP-SQL-008"),
-        ("SELECT COUNT(*) FROM people WHERE age > ?", [pd.NaT], "DP-SQL-008"),
+        ("SELECT COUNT(*) FROM people WHERE age > ?", [pd.NaT], "DP-WHERE-012"),
         ("SELECT COUNT(*) FROM people WHERE age > ?", [pd.Timestamp(0, tz="UTC")], "DP-SQL-008"),
         ("SELECT COUNT(*) FROM people WHERE age > ?", 3, "DP-SQL-008"),
         ("SELECT COUNT(*) FROM people", "x", "DP-SQL-008"),

@@ -98,7 +98,6 @@ def _instant(name: str, value: datetime) -> exp.Expr:
     """Return a date with a time as a constant."""
     if value.tzinfo is not None or getattr(value, "nanosecond", False):
         what = "nanoseconds" if value.tzinfo is None else "a time zone"
-        what = what if value == value else "no value (NaT); use None"
         problem = f"the value of '{name[:60]}' has {what}"
         refuse("DP-SQL-008", problem=problem, known="times in UTC, without a time zone")
     text = value.isoformat(sep=" ", timespec="microseconds")
