@@ -318,9 +318,11 @@ def test_sessions_are_not_copied() -> None:
 
 
 def test_absurd_numbers() -> None:
-    for epsilon in (0, -1, float("nan"), float("inf"), "x", "1e9999", True):
+    for epsilon in (0, -1, float("nan"), float("inf"), "x", "1e9999"):
         with pytest.raises(SessionError, match="DP-SESSION-006"):
             dprelease.Session(SCHEMA, epsilon=epsilon)
+    with pytest.raises(SessionError, match="DP-SESSION-016"):
+        dprelease.Session(SCHEMA, epsilon=True)
     with pytest.raises(SessionError, match="DP-SESSION-007"):
         dprelease.Session(SCHEMA, epsilon=1, neighbours="both")
     df, session = registered()

@@ -420,7 +420,7 @@ def test_a_public_file_stands_in(tmp_path: Path) -> None:
     ("on", "problem"),
     [
         (["gone.csv"], "does not exist"),
-        (["rows.txt"], "extension"),
+        (["rows.rtf"], "extension"),
         (["data.parquet=homes"], "declared source itself"),
         (["link.parquet"], "declared source itself"),
         (["a.csv", "a.csv=homes"], "already"),
@@ -433,7 +433,7 @@ def test_files_that_can_not_stand_in(tmp_path: Path, on: list[str], problem: str
     pq.write_table(pa.table({"city": ["Bern"], "rooms": [3]}), tmp_path / "data.parquet")
     (tmp_path / "links").mkdir()
     (tmp_path / "links/link.parquet").symlink_to(tmp_path / "data.parquet")
-    (tmp_path / "rows.txt").write_text("city\n")
+    (tmp_path / "rows.rtf").write_text("city\n")
     (tmp_path / "a.csv").write_text("city,rooms\nBern,3\n")
     given = [str(tmp_path / ("links" if "link" in name else "") / name) for name in on]
     with pytest.raises(DeclarationError) as caught:
