@@ -43,7 +43,7 @@ SAME = {
 """Names in this project, and their synonyms in other programs."""
 
 
-SIMILAR = 0.7
+SIMILAR = 0.65
 """The minimum similarity of a suggested name: 'titel' is suggested 'title', and 'table' is not."""
 
 

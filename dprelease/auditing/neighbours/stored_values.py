@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import DataError
 from dprelease.schema.columns import CategoryColumn, Column, CutColumn, IntegerColumn
+from dprelease.schema.field_types import UNITS_OF_TIME, counted_time
 from dprelease.statements.meanings import typed_value_sql
 
 if TYPE_CHECKING:
@@ -151,10 +152,20 @@ def _format_text(value: object, form: str) -> str | None:
     """Return a value as a text, dates in a declared format; None for a missing value."""
     if value is None or isinstance(value, str):
         return value
+    if isinstance(value, date) and (counted := counted_time(form)) is not None:
+        return _count_text(value, *counted)
     if isinstance(value, date) and form:
         shown = value.strftime(form)
         return shown.replace("%Y", f"{value.year:04}") if "%Y" in shown else shown
     return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _count_text(value: date, unit: str, first: date) -> str:
+    """Return a date or a timestamp as the number of units since a day."""
+    moment = value if isinstance(value, datetime) else datetime.combine(value, time())
+    microseconds = (moment - datetime.combine(first, time())) // timedelta(microseconds=1)
+    whole, rest = divmod(microseconds, UNITS_OF_TIME[unit])
+    return str(whole) if not rest else repr(microseconds / UNITS_OF_TIME[unit])
 
 
 def _to_text(value: object) -> str | None:

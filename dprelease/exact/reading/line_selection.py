@@ -12,7 +12,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, dropwhile, islice
+from itertools import dropwhile, islice
 from typing import Any
 
 from dprelease.schema.source_texts import UTF_8
@@ -108,7 +108,7 @@ class LineSelection:
         Raises
         ------
         OSError
-            If no line among the last ones begins with `until`.
+            If no line among the last ones begins with `until`, or a line below a row is skipped.
         """
         pieces = self._below_header(TextLines(parts))
         return self._without_notes(pieces) if self.until is not None or self.notes else pieces
@@ -117,9 +117,13 @@ class LineSelection:
         """Yield the lines below the header, without comments, in pieces."""
         if self.has_header:
             self._read_header(lines)
-        last = max(self.skipped, default=0)
-        above = (line for number, line in lines.up_to(last) if number not in self.skipped)
-        pieces = chain(above, lines.rest())
+        # Below a row, the row of which person is left out would depend on the rows before it.
+        below = [number for number in self.skipped if number > lines.number]
+        if max(below, default=0) > lines.number + len(below):
+            raise OSError("`skip` has the number of a line below the first row")
+        for _ in below:
+            next(lines, None)
+        pieces = lines.rest()
         return self._without_comments(pieces) if self.comments else pieces
 
     def _read_header(self, lines: TextLines) -> list[str]:
@@ -266,11 +270,6 @@ class TextLines:
             self._lines.extend(next(self._pieces).splitlines(keepends=True))
         self.number += 1
         return self.number, self._lines.popleft()
-
-    def up_to(self, number: int) -> Iterator[tuple[int, bytes]]:
-        """Yield the lines up to a number."""
-        while self.number < number and (line := next(self, None)) is not None:
-            yield line
 
     def rest(self) -> Iterator[bytes]:
         """Yield all lines that were not taken, in pieces of whole lines."""

@@ -21,7 +21,7 @@ TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 CONTENT = "content.xml"
 CELLS = (f"{TABLE}table-cell", f"{TABLE}covered-table-cell")
 MOST_ROWS, MOST_COLUMNS = 1 << 20, 1 << 14
-"""The size of a sheet: repeated rows and cells beyond it are left out."""
+"""The size of a sheet: one with more rows is not read, and cells beyond it are left out."""
 NUMBERS = ("float", "percentage", "currency")
 
 
@@ -46,12 +46,11 @@ class OpenSheet:
             for element in _elements(self.file, self.name):
                 times = _repeated(element, "rows")
                 cells = self._cells(element)
-                for _ in range(min(times, MOST_ROWS - number) if cells else 0):
-                    number += 1
-                    yield number, cells
-                number += 0 if cells else times
-                if number >= MOST_ROWS:
-                    return
+                if cells and number + times > MOST_ROWS:
+                    raise ValueError("the sheet has too many rows")  # none is left out unnoticed
+                if cells:
+                    yield from ((number + i, cells) for i in range(1, times + 1))
+                number += times
 
     def _cells(self, row: Element) -> dict[int, object]:
         """Return the values of a row by the number of their column."""
@@ -140,15 +139,21 @@ def _day(text: str) -> datetime.date:
 
 def _text(element: Element) -> str:
     """Return the text of a paragraph, without its comments."""
-    parts = [element.text or ""]
-    for inner in element:
-        if inner.tag == f"{TEXT}s":
-            parts.append(" " * min(int(inner.get(f"{TEXT}c") or 1), 1000))
-        elif inner.tag == f"{TEXT}tab":
-            parts.append("\t")
-        elif inner.tag == f"{TEXT}line-break":
-            parts.append("\n")
-        elif inner.tag != f"{OFFICE}annotation":
-            parts.append(_text(inner))
-        parts.append(inner.tail or "")
+    parts: list[str] = []
+    todo: list[Element | str] = [element]  # not by recursion: one deep cell would stop a run
+    while todo:
+        one = todo.pop()
+        if isinstance(one, str):
+            parts.append(one)
+            continue
+        parts.append(_own_text(one))
+        for inner in reversed(one):
+            todo += [inner.tail or "", "" if inner.tag == f"{OFFICE}annotation" else inner]
     return "".join(parts)
+
+
+def _own_text(element: Element) -> str:
+    """Return the text of an element before its first child: for a sign, the sign."""
+    if element.tag == f"{TEXT}s":
+        return " " * min(int(element.get(f"{TEXT}c") or 1), 1000)
+    return {f"{TEXT}tab": "\t", f"{TEXT}line-break": "\n"}.get(element.tag, element.text or "")

@@ -9,6 +9,7 @@ in UTF-8, so the line with these bytes is treated like every other invalid line.
 from __future__ import annotations
 
 import codecs
+import lzma
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -155,6 +156,7 @@ def _unzip(raw: Any) -> Iterator[bytes]:
     except (
         zipfile.BadZipFile,
         zlib.error,
+        lzma.LZMAError,
         EOFError,
         ValueError,
         RuntimeError,

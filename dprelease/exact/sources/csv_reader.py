@@ -220,10 +220,13 @@ def _unescaped_sql(text: str) -> str:
 
     Only in quoted texts the engine itself reads escapes.
     """
-    escapes = ((r"\\", "chr(1)"), (r"\t", "chr(9)"), (r"\n", "chr(10)"), (r"\r", "chr(13)"))
-    for escape, character in escapes:
-        text = f"replace({text}, {quoting.text(escape)}, {character})"
-    return f"replace({text}, chr(1), {quoting.text(chr(92))})"
+    # The engine reads texts without carriage returns: with one, each sign below is unmistakable.
+    replacements = (
+        (r"\\", "\rb"), (r"\t", "\t"), (r"\n", "\n"), (r"\r", "\rr"), ("\rb", "\\"), ("\rr", "\r")
+    )  # fmt: skip
+    for written, meant in replacements:
+        text = f"replace({text}, {quoting.text(written)}, {quoting.text(meant)})"
+    return text
 
 
 def _options_sql(source: Source, header: Sequence[str], more: str) -> str:

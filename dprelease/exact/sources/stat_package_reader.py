@@ -30,11 +30,13 @@ from dprelease.schema.source_types.source import Source
 
 PACKAGE = "pyreadstat"
 FUNCTIONS = {
-    ".sav": "read_sav", ".zsav": "read_sav", ".por": "read_por", ".dta": "read_dta",
+    ".sav": "read_sav", ".zsav": "read_sav", ".dta": "read_dta",
     ".sas7bdat": "read_sas7bdat", ".xpt": "read_xport",
 }  # fmt: skip
 WITH_MISSING_CODES = ("read_sav", "read_dta", "read_sas7bdat")
 ROWS_AT_ONCE = 1 << 17
+RECORD = 80
+"""Number of bytes of each record of a SAS transport file."""
 
 SPSS_DAY, OTHER_DAY = datetime.datetime(1582, 10, 14), datetime.datetime(1960, 1, 1)
 SECOND, DAY = datetime.timedelta(seconds=1), datetime.timedelta(days=1)
@@ -121,6 +123,8 @@ def _call(file: Path, source: Source, **options: Any) -> tuple[Mapping[str, list
     """
     package = importlib.import_module(PACKAGE)
     function = FUNCTIONS.get(file.suffix.lower(), "read_sav")
+    if function == "read_xport":
+        _refuse_cut_records(file)
     if function not in WITH_MISSING_CODES:
         options.pop("user_missing", None)
     if source.encoding != UTF_8:
@@ -135,6 +139,12 @@ def _call(file: Path, source: Source, **options: Any) -> tuple[Mapping[str, list
     if found is None:
         raise OSError("it is no file of SPSS, Stata or SAS, or is incomplete")
     return found
+
+
+def _refuse_cut_records(file: Path) -> None:
+    """Raise OSError if a transport file ends inside a record; the package would lose its rows."""
+    if file.stat().st_size % RECORD:
+        raise OSError("it ends inside a record")
 
 
 def _metadata(file: Path, source: Source) -> Any:
@@ -164,7 +174,7 @@ def _conversion(name: str, file: Path, metadata: Any) -> Convert:
         return lambda cell: cell or None
     counted: tuple[datetime.datetime, datetime.timedelta, bool] | None = None
     word = layout.rstrip("0123456789.")
-    if ending in (".sav", ".zsav", ".por") and word in (*DATES_OF_SPSS, *TIMES_OF_SPSS):
+    if ending in (".sav", ".zsav") and word in (*DATES_OF_SPSS, *TIMES_OF_SPSS):
         counted = SPSS_DAY, SECOND, word in DATES_OF_SPSS
     elif ending == ".dta" and layout.startswith(("TD", "TC", "D", "-TD", "-TC")):
         is_day = "C" not in layout[:3]

@@ -64,7 +64,8 @@ def time_literal(term: Term, kind: Kind, place: Place) -> Term:
         if not term.sql.startswith("'"):
             raise ValueError
         text = term.sql[1:-1]
-        moment = date.fromisoformat(text) if keyword == "DATE" else datetime.fromisoformat(text)
+        day = text.removesuffix(" 00:00:00")  # as DuckDB reads the text as a date
+        moment = date.fromisoformat(day) if keyword == "DATE" else datetime.fromisoformat(text)
     except ValueError:
         raise QueryError(
             "DP-WHERE-007",

@@ -128,6 +128,7 @@ class _Splitter:
         text, self.whole = quoted(tree), tree
         tree = with_known_names(tree)
         use_declared_spelling(tree, self.tables)
+        _refuse_functions_as_names(tree, self.tables)
         for select in list(tree.find_all(exp.Select)):
             refuse_equal_names(select.expressions)
             _name_items(select, aggregates=False)
@@ -330,6 +331,18 @@ def _columns_read(tree: exp.Query, table: Table) -> tuple[str, ...]:
         return tuple(table.columns)
     read = tuple(name for name in table.columns if name.casefold() in names)
     return read or tuple(table.columns)[:1]
+
+
+def _refuse_functions_as_names(tree: exp.Query, tables: Mapping[str, Table]) -> None:
+    """Refuse names such as "current_date" of no column, for which the engine calls a function."""
+    known = {name.casefold() for table in tables.values() for name in table.columns}
+    known |= {item.alias.casefold() for item in tree.find_all(exp.Alias)}
+    known |= {name.name.casefold() for one in tree.find_all(exp.TableAlias) for name in one.columns}
+    for column in tree.find_all(exp.Column):
+        name = column.name.casefold()
+        if not column.table and name in NOT_PURE and name not in known:
+            reason, fix = NOT_PURE[name]
+            refuse("DP-SQL-006", name=f"The function {name.upper()}{reason}", nearest=fix)
 
 
 def _refuse_unknown_functions(nodes: Iterable[exp.Expr]) -> None:

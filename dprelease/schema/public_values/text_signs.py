@@ -93,7 +93,7 @@ def stripped(text: str, signs: Sequence[str]) -> str:
 
 def check_stripped_values(values: Sequence[str], signs: Sequence[str]) -> None:
     """Refuse a declared value that no stripped text can be equal to."""
-    lost = next((value for value in values if signs and stripped(value, signs) != value), None)
+    lost = next((one for one in values if signs and (not one or stripped(one, signs) != one)), None)
     if lost is not None:
         problem = f"without these signs, no text is the declared value '{shorten(lost)}'"
         refuse("DP-DECL-003", problem=problem, key="strip")

@@ -11,7 +11,7 @@ class StatPackage(SourceType):
 
     name = "stat_package"
     label = "a file of SPSS, Stata or SAS"
-    suffixes = (".sav", ".zsav", ".por", ".dta", ".sas7bdat", ".xpt")
+    suffixes = (".sav", ".zsav", ".dta", ".sas7bdat", ".xpt")
     options = ("encoding", "nulls", *TIME_OPTIONS)
     has_texts_for_booleans = True
     comparisons = BY_CHARACTERS

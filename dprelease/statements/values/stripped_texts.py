@@ -17,7 +17,10 @@ MINUS = "\u2212"
 
 
 def stripped_sql(text: str, column: Column) -> str | None:
-    """Return SQL of a text without its signs; None if the column declares no signs."""
+    """Return SQL of a text without its signs; None if the column declares no signs.
+
+    A text of signs alone is missing: as an id, it would be the same person in all such rows.
+    """
     signs = getattr(column, "signs", ())
     forms = getattr(column, "negative", ())
     if not signs and not forms:
@@ -31,7 +34,7 @@ def stripped_sql(text: str, column: Column) -> str | None:
         text = rf"regexp_replace({text}, '^([^+-].*)-$', '-\1')"
     if hasattr(column, "negative"):  # as in -$5 and (5 %)
         text = _strip_sql(f"regexp_replace({text}, '^-(?:{_either(signs)})+', '-')", signs)
-    return text
+    return f"nullif({text}, '')"
 
 
 def _strip_sql(text: str, signs: tuple[str, ...]) -> str:

@@ -36,7 +36,7 @@ NOT_READABLE = [
     "s3://", "s3://bucket//t.parquet", "s3://bucket/../t.parquet", "s3://bucket/a/./t.parquet",
     "s3://bucket/\x07t.parquet", "https:///t.parquet", "https://host/*.parquet",
     "https://host/folder/", "https://host/a/%2e%2e/t.csv", "https://host/a%00.csv",
-    "s3://bucket/t.xlsx", "s3://bucket/t.txt", "https://host/t.sqlite",
+    "s3://bucket/t.xlsx", "s3://bucket/t.doc", "https://host/t.sqlite",
     "abfss://@account.dfs.core.windows.net/t.parquet", "s3://buck et/t.parquet",
 ]  # fmt: skip
 
