@@ -95,8 +95,9 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-SCHEMA-004": Template(
         cause="The file of values can't be used: {reason}.",
-        fix="use a CSV file in UTF-8 with a header, or a Parquet file, and name its column, as in "
-        "{{file: ..., column: ...}}.",
+        fix="use a Parquet file, or a CSV file with a header in its first line; name its column, as "
+        "in {{file: ..., column: ...}}; for other files than UTF-8 with commas, declare `encoding` and "
+        "`delimiter`, too.",
     ),
     "DP-SCHEMA-005": Template(
         cause="`{key}` of '{column}' is '{found}', which is neither 'drop' nor {allowed}{nearest}.",
@@ -143,8 +144,9 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-SCHEMA-014": Template(
         cause="`{key}` can't be used with this source: {reason}.",
-        fix="remove it; delimiter, quote and nulls are for CSV, the other keys about texts for "
-        "CSV and JSON lines, sheet and header for Excel.",
+        fix="remove it; the reference of table schemas says which keys each format has. A workbook "
+        "has no keys about lines of text: leave out its totals and notes by a condition, such as "
+        "`where: id IS NOT NULL`.",
     ),
     "DP-SCHEMA-015": Template(
         cause="The table declares {found} columns; the limit is {most}.",

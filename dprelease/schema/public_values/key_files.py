@@ -19,7 +19,6 @@ from dprelease.schema.localized_text import Prose
 from dprelease.schema.model import Files, Model, normalized_name, shorten, unreadable_text
 from dprelease.schema.public_values.large_files import LARGEST
 from dprelease.schema.source_texts import UTF_8, Encoding
-from dprelease.schema.yaml_text.reader import not_utf8_text
 from dprelease.system.files import size_text
 
 if TYPE_CHECKING:
@@ -109,8 +108,8 @@ def values_of_file(spec: ValuesFrom, files: Files, within: Sequence[str]) -> Col
         if large is not None:
             return _large_file_columns(large.content(), large.is_parquet, spec, within)
         text = files.text(spec.file, "utf-8-sig" if spec.encoding == UTF_8 else spec.encoding)
-    except UnicodeDecodeError as problem:
-        _refuse_file(f"'{shorten(spec.file)}' is {not_utf8_text(problem)}")
+    except UnicodeError:
+        _refuse_file(f"'{shorten(spec.file)}' is not in the encoding {spec.encoding}")
     except (OSError, KeyError) as problem:
         _refuse_file(unreadable_text(spec.file, problem))
     try:
