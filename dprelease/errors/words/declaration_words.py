@@ -95,9 +95,9 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-SCHEMA-004": Template(
         cause="The file of values can't be used: {reason}.",
-        fix="use a Parquet file, or a CSV file with a header in its first line; name its column, as "
-        "in {{file: ..., column: ...}}; for other files than UTF-8 with commas, declare `encoding` and "
-        "`delimiter`, too.",
+        fix="use a Parquet file, or a CSV file with a header in its first line; name its column, "
+        "as in {{file: ..., column: ...}}; for other files than UTF-8 with commas, declare "
+        "`encoding` and `delimiter`, too.",
     ),
     "DP-SCHEMA-005": Template(
         cause="`{key}` of '{column}' is '{found}', which is neither 'drop' nor {allowed}{nearest}.",
