@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 import dprelease
 from dprelease import cli
 from dprelease.errors import DpReleaseError
+from dprelease.exact.detection.csv_layout import detect_csv_layout
 from dprelease.exact.reading.line_selection import LineSelection
 from dprelease.exact.sources.csv_reader import READER
 from dprelease.query.resolve import resolve
@@ -58,6 +59,18 @@ LAYOUTS: dict[str, tuple[str, str | bytes, dict[str, Any]]] = {
         "csv",
         text(above="Table 1,,,\n,,,\n", below="Total,9,8.5,\nNote: x,,,\n,,,\n\n"),
         {"header": 3, "footer": 3},
+    ),
+    "padded_apart": (
+        "csv",
+        text(above="Table 1,,,\n", below='Total,,8.5,\n\n"Note\nx",,,\n,"y\nz",,\n\n'),
+        {"header": 2, "footer": 6},
+    ),
+    "title_of_three": ("csv", text(above="By sex, age and income, 2024\n"), {"header": 2}),
+    "titles_alike": ("csv", text(above="Table 1, a, b\n\nOffice, a, c\n"), {"header": 4}),
+    "title_and_names": (
+        "csv",
+        text([[f"r{i}", *row] for i, row in enumerate(ROWS)], above="Table 1\n"),
+        {"header": 2, "names": ["dp_row", *HEADER]},
     ),
     "comments": (
         "csv",
@@ -121,6 +134,16 @@ def test_every_sketch_runs_to_the_last_row(layouts: Path) -> None:
     for name in LAYOUTS:
         assert abs(pq.read_table(folder / f"q_{name}.parquet")["n"][0].as_py() - len(ROWS)) <= 9
     assert dprelease.verify(folder).ok
+
+
+def test_a_title_above_two_columns() -> None:
+    """A header with a field less than the rows is one of R only if no names are below it."""
+    text = "sex;amount\nm;2\nf;3\nm;4\n"
+    assert detect_csv_layout(f"Title\n{text}", ";") == {"header": 2}
+    assert detect_csv_layout(text, ";") == {}
+    for row in ("f;NA", "f;1"):
+        found = detect_csv_layout(f"amount\n{row}\nm;2\nd;3\n", ";")
+        assert found == {"header": 1, "names": ["dp_row", "amount"]}
 
 
 @pytest.mark.parametrize("name", LAYOUTS)

@@ -26,6 +26,14 @@ COMMENT_SIGNS = ("##", "#", "//", "%")
 ROW_NAME = "dp_row"
 """The proposed name of a column that rows have and the header lacks."""
 
+NULL_TEXTS = frozenset({
+    "", "na", "n/a", "n.a.", "<na>", "#n/a", "#na", "null", "(null)", "#null!", "nil", "none",
+    "nan", "-", "--", "---", ".", "..", "...", ":", "?", "\\n", "nd", "n/d", "n.d.", "missing",
+    "unknown", "not available", "not applicable", "no answer", "k.a.", "k. a.", "keine angabe",
+    "sans réponse", "sin respuesta", "geen antwoord",
+})  # fmt: skip
+"""Texts for missing values, in lower case. No other content of a file is ever reported."""
+
 END_WORDS = (
     "total", "totals", "grand total", "sum", "source", "sources", "note", "notes", "footnote",
     "footnotes", "legend", "copyright", "gesamt", "insgesamt", "summe", "quelle", "quellen",
@@ -76,7 +84,9 @@ def detect_csv_layout(text: str, separator: str) -> dict[str, KeyValue]:
         keys["skip"], delimiters = 1, (declared[1],)
         lines[0] = ""
     comment = _comment_sign(lines)
+    plain_lines = lines
     if comment:
+        plain_lines = [line for line in lines if not line.startswith(comment)]
         lines = ["" if line.startswith(comment) else line for line in lines]
         keys["comment"] = comment
     dialect, width = _best_dialect(lines, delimiters)
@@ -87,7 +97,7 @@ def detect_csv_layout(text: str, separator: str) -> dict[str, KeyValue]:
     }
     records = dialect.records(lines)
     keys |= _header_keys(records, width, is_first_line=not declared and not comment)
-    keys |= _notes_keys(dialect.records(lines, most=len(lines)), width)
+    keys |= _notes_keys(dialect.records(plain_lines, most=len(lines)), width)
     return {key: value for key, value in keys.items() if value}
 
 
@@ -170,27 +180,40 @@ def _header_keys(
 def _header_place(records: Sequence[Record], width: int) -> int | None:
     """Return the index of the record that looks like the header; None without records.
 
-    A record below others is the header only if it can hardly be a row of values.
+    A record below others is the header only if it can hardly be a row of values. One that is as
+    wide as the rows comes before one with a field less, as R writes it above rows with names.
     """
     if not records:
         return None
-    first = records[0][1]
-    if width < LEAST_NAMES or (len(first) >= width - 1 and 2 * _filled(first) > width):
+    if width < LEAST_NAMES and len(records[0][1]) >= width:
         return 0
-    for place, (_, cells) in enumerate(records[:MOST_TITLES]):
-        if len(cells) >= width - 1 and 2 * _filled(cells) > width:
-            below = [row for _, row in records[place + 1 :]]
-            return place if _are_names(cells, below) else 0
+    for least in (width, width - 1):
+        wide = (
+            place
+            for place, (_, cells) in enumerate(records[:MOST_TITLES])
+            if len(cells) >= least and 2 * _filled(cells) > width
+        )
+        place = next(wide, None)
+        if place == 0:
+            return 0
+        if place is not None:
+            cells, below = records[place][1], [row for _, row in records[place + 1 :]]
+            # A delimiter may end each row but not the header, which is then a field shorter.
+            if (least < width or cells[-1].strip()) and _are_names(cells, below):
+                return place
     return 0
 
 
 def _are_names(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
-    """Return whether cells look like names: texts that all differ, above rows with other texts."""
+    """Return whether cells look like names: texts that all differ, above rows with other texts.
+
+    Numbers and signs for missing values are no names.
+    """
     names = [cell.strip() for cell in cells if cell.strip()]
     return (
         bool(below)
         and len(set(names)) == len(names)
-        and not any(map(_is_number, names))
+        and not any(_is_number(name) or name.lower() in NULL_TEXTS for name in names)
         and any(_is_number(cell) for row in below for cell in row)
         and not any(
             one == other for row in below for one, other in zip(row, cells, strict=False) if one
@@ -204,7 +227,10 @@ def _is_number(text: str) -> bool:
 
 
 def _notes_keys(records: Sequence[Record], width: int) -> dict[str, KeyValue]:
-    """Return the number of the last lines that are totals and notes, and as wide as the rows."""
+    """Return the number of the last lines that are totals and notes, and as wide as the rows.
+
+    Empty lines between them count, as they do for `footer`.
+    """
     last = records[-MOST_TITLES:]
     first = next(
         (i for i, (_, cells) in enumerate(last) if _begins_notes(cells) and _end_notes(last[i:])),
@@ -212,7 +238,9 @@ def _notes_keys(records: Sequence[Record], width: int) -> dict[str, KeyValue]:
     )
     if first is None or not any(len(cells) == width for _, cells in last[first:]):
         return {}
-    return {"footer": sum(1 + cell.count("\n") for _, (cell, *_) in last[first:])}
+    line, cells = last[-1]
+    end = line + sum(cell.count("\n") for cell in cells)
+    return {"footer": end - last[first][0] + 1}
 
 
 def _begins_notes(cells: Sequence[str]) -> bool:

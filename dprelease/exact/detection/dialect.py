@@ -15,7 +15,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Literal
 
-from dprelease.exact.detection.csv_layout import KeyValue
+from dprelease.exact.detection.csv_layout import NULL_TEXTS, KeyValue
 from dprelease.exact.detection.likely_codes import likely_codes
 from dprelease.exact.detection.number_signs import without_signs
 from dprelease.exact.reading.plain import BYTE_ORDER_MARK, TextDecoding, open_file
@@ -33,14 +33,6 @@ MAGIC_BYTES: dict[bytes, Compression] = {
     b"BZh": "bz2",
     b"PK\x03\x04": "zip",
 }
-NULL_TEXTS = frozenset({
-    "", "na", "n/a", "n.a.", "<na>", "#n/a", "#na", "null", "(null)", "#null!", "nil", "none",
-    "nan", "-", "--", "---", ".", "..", "...", ":", "?", "\\n", "nd", "n/d", "n.d.", "missing",
-    "unknown", "not available", "not applicable", "no answer", "k.a.", "k. a.", "keine angabe",
-    "sans réponse", "sin respuesta", "geen antwoord",
-})  # fmt: skip
-"""Texts for missing values, in lower case. No other content of a file is ever reported."""
-
 SEPARATORS_POINT_FIRST = (
     (".", None),
     (".", ","),
