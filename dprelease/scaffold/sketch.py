@@ -123,6 +123,8 @@ LABELS = (
     f"  {CONFIRM}: the codes and labels in the metadata of the file. If they are public, and not "
     "taken from the data, remove this comment"
 )
+MOST_CODES = 9
+"""A comment on a column names at most so many codes."""
 NO_ROWS = (
     "NONE OF THE FIRST LINES FITS THE HEADER, so no type was found: check `delimiter`, `quote` and "
     "`header` in `source`."
@@ -198,7 +200,8 @@ def sketch(
     notes = [found.note, NO_ROWS if found.form is not None and found.form.rows == 0 else ""]
     lines += [f"# {line}" for note in notes for line in wrap(note, 90)]
     labelled = {name: _labelled_values(found.labels[name]) for name in found.labels}
-    return schema_text(lines, found.columns, unit, proposals or {}, found.form, labelled=labelled)
+    some = {name: _some_labels_text(codes) for name, codes in found.some_labels.items()}
+    return schema_text(lines, found.columns, unit, proposals or {}, found.form, some, labelled)
 
 
 def schema_text(
@@ -339,6 +342,12 @@ def _labelled_values(labels: Mapping[str, str]) -> str:
     """Return the text of a category with the labels of a file's metadata."""
     values = ", ".join(f"{yaml_text(code)}: {quote_yaml(text)}" for code, text in labels.items())
     return f"{{type: category, values: {{{values}}}}}{LABELS}"
+
+
+def _some_labels_text(codes: Sequence[str]) -> str:
+    """Return a comment on a column of which only some values have labels."""
+    first = ", ".join(map(one_line, codes[:MOST_CODES])) + ", ..." * (len(codes) > MOST_CODES)
+    return f"only some values have labels: {first}; if these are missing ones, add `missing: [...]`"
 
 
 def _type_of_kind(kind: str, *, is_unit: bool) -> str:

@@ -99,6 +99,27 @@ def test_from_a_sketch_to_a_release(ending: str, folder: Path) -> None:
     assert dprelease.verify(made).ok
 
 
+def test_labels_of_some_values_make_no_category(tmp_path: Path) -> None:
+    """The ends of a scale, or codes for missing values, are not all values of a column."""
+    package = pytest.importorskip("pyreadstat")
+    rows = pd.DataFrame(
+        {"mood": [1, 2, 5], "age": [97, 30, -9], "sex": [1, 2, 2], "no": [None] * 3}
+    )
+    pair = {1: "a", 2: "b"}
+    labels: Any = {"mood": {1: "a", 5: "b"}, "age": {97: "a", -9: "b"}, "sex": pair, "no": pair}
+    package.write_sav(rows, tmp_path / "p.sav", variable_value_labels=labels)
+    rows["no"] = rows["no"].astype(float)
+    package.write_dta(rows, tmp_path / "p.dta", variable_value_labels=labels)
+    for name in ("p.sav", "p.dta"):
+        done = CliRunner().invoke(cli.app, ["init", str(tmp_path / name)])
+        columns = yaml.safe_load(done.stdout)["columns"]
+        types = {column: one["type"] for column, one in columns.items()}
+        assert {types["mood"], types["age"]}.isdisjoint({"category"})
+        assert types["sex"] == types["no"] == "category"
+        (line,) = [one for one in done.stdout.splitlines() if one.startswith("  age")]
+        assert "97, -9" in line.replace("-9, 97", "97, -9").partition("#")[2]
+
+
 def test_numbers_and_days_that_python_has_not(folder: Path) -> None:
     """No cell stops a run: a day that is too far is missing, and 32-bit floats are what they show."""
     package = pytest.importorskip("pyreadstat")

@@ -87,7 +87,10 @@ class StatPackageReader(CellReader):
         return cell_rows(declared, wanted, read, {})
 
     def describe(self, file: Path, table: str | None) -> Description:
-        """Return the columns of a file, with the labels of their codes."""
+        """Return the columns of a file, with the labels of their codes.
+
+        A column may have labels for the ends of a scale only, or for codes of missing values.
+        """
         _require_package(file.name)
         source = Source.model_construct(path=file.name, format="stat_package")
         try:
@@ -102,8 +105,15 @@ class StatPackageReader(CellReader):
             return Description()
         form = detect_csv_format({}, names, texts, source, False)
         keys = {key: form.source[key] for key in form.source if key in source.type.options}
+        seen = {name: {row[i] for row in texts} - {""} for i, name in enumerate(names)}
+        labels = _labels_of_codes(metadata)
+        some = {name: [*labels[name]] for name in labels if seen.get(name, set()) - {*labels[name]}}
         return replace(
-            plain, source=keys, form=replace(form, source=keys), labels=_labels_of_codes(metadata)
+            plain,
+            source=keys,
+            form=replace(form, source=keys),
+            labels={name: labels[name] for name in labels if name not in some},
+            some_labels=some,
         )
 
 
