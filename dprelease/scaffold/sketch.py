@@ -177,6 +177,7 @@ def sketch(
             found = reader.describe_below(source, table, header)
         else:
             problem = "its names are in no row of it", "omit --header"
+        problem = problem or found.problem
     except UnicodeError:
         problem = "the name of a column is not UTF-8", "rename it"
     except LakeProblem as unread:

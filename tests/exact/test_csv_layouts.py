@@ -43,11 +43,11 @@ def text(
     return above + "\n".join(lines) + "\n" + below
 
 
-def zipped(*names: str) -> bytes:
+def zipped(*names: str, inner: str | bytes = "") -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         for name in names:
-            archive.writestr(name, text())
+            archive.writestr(name, inner or text())
     return packed.getvalue()
 
 
@@ -268,6 +268,31 @@ def test_rows_of_another_width_are_refused_with_both_widths(tmp_path: Path) -> N
     assert "secret" not in words
     path.write_text("k,n\nk0,2,3\nk1,2,3\nk2,3\n")  # one row fits, and nothing is said
     assert rows_read(path) == [0, 0, 1, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("w.csv", b"k,n\nk0,1,2,3\nk1,1,2,3\n", "the header of 'w.csv' has 2 fields"),
+        ("two.csv.zip", zipped("a.csv", "b.csv"), "ZIP archive of one text file"),
+        ("two.zip", zipped("a.csv", "b.csv"), "ZIP archive of one text file"),
+        ("inner.csv.zip", zipped("a.xlsx", inner=zipped("a")), "ZIP archive of one text file"),
+        ("inner.zip", zipped("a.xlsx", inner=zipped("a")), "ZIP archive of one text file"),
+        ("inner.jsonl.zip", zipped("a.xlsx", inner=zipped("a")), "ZIP archive of one text file"),
+    ],
+)
+def test_files_of_which_no_sketch_is_made(
+    name: str, content: bytes, words: str, tmp_path: Path
+) -> None:
+    """The error says why, and names the file and no temporary copy of it."""
+    (tmp_path / name).write_bytes(content)
+    done = RUN.invoke(cli.app, ["init", str(tmp_path / name)])
+    shown = " ".join((done.stdout + done.stderr).split())
+    assert done.exit_code == 2
+    assert "DP-DATA-024" in shown
+    assert words in shown
+    assert f"'{name}'" in shown or shown.startswith(name)
+    assert "/" not in shown.partition("Fix")[0]
 
 
 def test_ends_of_files_that_are_not_as_declared(tmp_path: Path) -> None:

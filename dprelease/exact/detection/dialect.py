@@ -27,11 +27,12 @@ from dprelease.statements.values.written_forms import number_pattern
 
 FIRST_BYTES = 1 << 20
 MOST_ROWS = 500
+ZIP_MAGIC = b"PK\x03\x04"
 MAGIC_BYTES: dict[bytes, Compression] = {
     b"\x1f\x8b": "gzip",
     b"\x28\xb5\x2f\xfd": "zstd",
     b"BZh": "bz2",
-    b"PK\x03\x04": "zip",
+    ZIP_MAGIC: "zip",
 }
 SEPARATORS_POINT_FIRST = (
     (".", None),
@@ -138,9 +139,16 @@ def read_first_lines(
     """Return the compression and encoding for `source`, and the first complete lines of a file.
 
     The third result is `DetectedFormat.encoding_is_unknown`.
+
+    Raises
+    ------
+    OSError, ValueError
+        If the first bytes can't be decompressed, or are no text.
     """
     compression = _detect_compression(file)
     data, is_whole = _read_first_bytes(file, compression)
+    if data.startswith(ZIP_MAGIC):
+        raise ValueError("the text is a ZIP archive, such as a workbook")
     encoding = _detect_encoding(data, is_whole=is_whole)
     text = _decode(data, encoding)
     if kind == "csv":

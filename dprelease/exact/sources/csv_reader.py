@@ -140,14 +140,14 @@ def _first_rows(text: str, source: Source, names: Sequence[str]) -> list[list[st
     packing = {"encoding": UTF_8, "compression": "none", "delimiter": source.separator}
     plain = source.model_copy(update={**packing, "nulls": ("",)})
     with TemporaryDirectory() as folder, duckdb.connect() as link:
-        file, rows = Path(folder, "text"), Path(folder, "rows")
+        name = Path(source.path or "").name  # errors show it
+        file, rows = Path(folder, name), Path(folder, f"{name}.rows")
         file.write_text(text, encoding=UTF_8, newline="")
-        here = plain.model_copy(update={"path": str(file)})
         declared = Description([(name, "") for name in names], {"format": "csv"}).declare_table(
             file
         )
-        table = declared.table.model_copy(update={"source": here})
-        reader = READER.text_reader(replace(declared, table=table), here, [file])
+        table = declared.table.model_copy(update={"source": plain})
+        reader = READER.text_reader(replace(declared, table=table), plain, [file])
         reader.packing.write(file, rows)
         found = link.execute(f"FROM {reader.relation([rows])} LIMIT {MOST_ROWS}").fetchall()
     return [[cell or "" for cell in row] for row in found]

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dprelease.exact.inputs import Input
     from dprelease.exact.postgres.server_link import Servers
     from dprelease.exact.reading.store_copies import StoreCopies
+    from dprelease.system.lake_tables import Problem
 
 TEXT_OR_NUMBER = "text or number"
 """The proposed type of a column whose values may be texts or numbers."""
@@ -46,7 +47,7 @@ class Description:
     for the schema on what has to be looked at. `labels`: the labels of the codes of columns, from
     the metadata of the file. `some_labels`: the codes with labels of columns in which other values
     have none. `several`: the names of the tables or sheets, if there are several and none was
-    named.
+    named. `problem`: why the file can't be read, if that is known.
     """
 
     columns: Sequence[tuple[str, str]] = ()
@@ -58,6 +59,7 @@ class Description:
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     some_labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
     several: tuple[str, ...] = ()
+    problem: Problem | None = None
 
     def declare_table(self, file: Path) -> Declared:
         """Return a table that declares all columns of the file, as the texts of their cells."""

@@ -5,10 +5,12 @@ A function of the engine reads the lines. Nothing about a file is ever inferred 
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from dprelease.errors import DataError, Place
 from dprelease.exact.reading.plain import TextDecoding, open_file
 from dprelease.exact.reading.sources import (
     EngineCall,
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 BYTES_BESIDE_BUFFERS = 2 << 20
 """Bytes of memory that each file or thread takes in addition to its buffers."""
+
+NO_TEXT_IN_ZIP = "it is no ZIP archive of one text file", "use an archive of one text file"
 
 
 class TextFilesReader(SourceReader):
@@ -105,8 +109,11 @@ class TextFilesReader(SourceReader):
         """Return the description of a file."""
         try:
             form = self.form(file, header)
+        except DataError as error:
+            error.set_place(Place(file=file.name))  # there is no schema yet
+            raise
         except (OSError, ValueError):
-            return Description()
+            return Description(problem=NO_TEXT_IN_ZIP if zipfile.is_zipfile(file) else None)
         columns = [(name, kind.refusal or TEXT_OR_NUMBER) for name, kind in form.columns.items()]
         return Description(columns, form.source, form.names, form=form)
 
