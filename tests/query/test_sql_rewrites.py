@@ -223,6 +223,19 @@ def test_other_statements_are_refused_with_a_reason(listed: dict[str, str]) -> N
     assert re.search(listed["reason"], str(caught.value)), str(caught.value)
 
 
+@pytest.mark.parametrize("text", ["pay / age", "pay / (age + 1)"])
+def test_advice_to_clamp_keeps_missing_values(engine: duckdb.DuckDBPyConnection, text: str) -> None:
+    with pytest.raises(DpReleaseError) as caught:
+        rewrite_rows(select_of(f"SELECT AVG({text}) FROM people"), TABLES)
+    clamped = re.search(r"CASE WHEN .*? END", str(caught.value))
+    assert clamped
+    rest = "FROM people WHERE age NOT IN (0, -1) OR age IS NULL"
+    advised = f"SELECT AVG({clamped[0]}), COUNT({clamped[0]}) {rest}"
+    expected = f"SELECT AVG(greatest(least(q, 100), 0)), COUNT(q) FROM (SELECT {text} AS q {rest})"
+    found = results(engine, rewritten(advised))[0]
+    assert found == pytest.approx(results(engine, f"{expected} WHERE q IS NOT NULL")[0])
+
+
 NUMBERS = st.sampled_from(["age", "pay", "2", "0", "0.5", "7", "-3"])
 CONDITIONS = st.sampled_from(["age > 3", "adult", "pay <= 10", "sex = 'F'"])
 

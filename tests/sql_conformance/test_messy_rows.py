@@ -335,7 +335,7 @@ REFUSED = [
     ("SELECT strftime(day, '%A') AS d, COUNT(*) FROM people GROUP BY d", "dayname"),
     ("SELECT make_date(2020, month(day), 1) AS d, COUNT(*) FROM people GROUP BY d", "date_trunc"),
     ("SELECT SUM(age * flag) FROM people", "if.flag, 1, 0."),
-    ("SELECT AVG(LEAST(pay / age, 9)) FROM people", "LEAST.GREATEST.pay / age, 0., 100."),
+    ("SELECT AVG(LEAST(pay / age, 9)) FROM people", "pay / GREATEST.age, 1. with age IS NOT NULL"),
     ("SELECT AVG(ROUND(pay, age)) FROM people", "constant from -15 to 15"),
     ("SELECT AVG(date_diff('decade', born, day)) FROM people", "'week', 'day'"),
     ("SELECT MAX(id) FROM people", "aggregate of 'id'"),

@@ -26,3 +26,19 @@ def quoted(node: exp.Expr) -> str:
     """Return the SQL of a node, as a message quotes it."""
     text = node.sql("duckdb")
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+
+def clamp_advice(node: exp.Expr) -> str:
+    """Return how to clamp a value so that missing values stay missing; "" if it is long.
+
+    LEAST and GREATEST skip NULL: on their own, they replace a missing value by a bound.
+    """
+    text = quoted(node)
+    if text.endswith("..."):
+        return ""
+    case = f"CASE WHEN {text} IS NOT NULL THEN LEAST(GREATEST({text}, 0), 100) END"
+    if isinstance(node, exp.Div) and isinstance(node.expression, exp.Column):
+        left, divisor = quoted(node.this), quoted(node.expression)
+        by = f"{left} / GREATEST({divisor}, 1) with {divisor} IS NOT NULL in WHERE"
+        return f"clamp the divisor, as in {by}; or the quotient, as in {case}; or "
+    return f"clamp it and keep missing values, as in {case}; or "

@@ -19,7 +19,7 @@ from dprelease.query.expressions.nodes import decimals_of, strip_date_cast
 from dprelease.query.expressions.scalar import UNITS_OF_A_DAY
 from dprelease.query.sql_rewrites import bounds
 from dprelease.query.sql_rewrites.bounds import UNBOUNDED, ValueRange
-from dprelease.query.sql_rewrites.refusal import quoted, refuse
+from dprelease.query.sql_rewrites.refusal import clamp_advice, refuse
 from dprelease.schema.columns import (
     Column,
     DateColumn,
@@ -83,13 +83,11 @@ def bounded_range(node: exp.Expr, columns: Mapping[str, Column]) -> ValueRange:
     found = value_range(node, columns)
     if found.lower is None or found.upper is None:
         part, reason = _unbounded_part(node, columns)
-        clamp = f"clamp it, as in LEAST(GREATEST({part}, 0), 100), or "
-        is_long = part.endswith("...")
-        refuse(part, reason, f"{'' if is_long else clamp}declare the bounds of columns")
+        refuse(part, reason, f"{clamp_advice(part)}declare the bounds of columns")
     return found
 
 
-def _unbounded_part(node: exp.Expr, columns: Mapping[str, Column]) -> tuple[str, str]:
+def _unbounded_part(node: exp.Expr, columns: Mapping[str, Column]) -> tuple[exp.Expr, str]:
     """Return the innermost part of an expression without bounds, and why it has none."""
     for part in node.walk():
         if isinstance(part, exp.Div | exp.Mod):
@@ -97,18 +95,18 @@ def _unbounded_part(node: exp.Expr, columns: Mapping[str, Column]) -> tuple[str,
             if bounds.contains_zero(divisor):
                 ends = [bounds.end_text(end) for end in (divisor.lower, divisor.upper)]
                 reason = f"its divisor is from {ends[0]} to {ends[1]}, so it can be near 0"
-                return quoted(part), reason
+                return part, reason
     for part in node.find_all(exp.Ln, exp.Log, exp.Sqrt):
         inner = value_range(part.this, columns)
         if inner.is_bounded and value_range(part, columns) == UNBOUNDED:
             ends = [bounds.end_text(end) for end in (inner.lower, inner.upper)]
             reason = f"its argument is from {ends[0]} to {ends[1]}, where it has no bounds"
-            return quoted(part), reason
+            return part, reason
     for part in node.find_all(exp.Column):
         column = columns.get(part.name)
         if column is not None and getattr(column, "lower", 0) is None:
-            return quoted(node), f"the column '{part.name}' has no declared bounds"
-    return quoted(node), "the bounds of its values aren't known"
+            return node, f"the column '{part.name}' has no declared bounds"
+    return node, "the bounds of its values aren't known"
 
 
 def value_range(node: exp.Expr, columns: Mapping[str, Column]) -> ValueRange:
