@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from sqlglot import exp
 
@@ -53,7 +54,8 @@ class Joined:
 
     `pairs`: columns of the first and of the joined table. `matched`: whether rows without a match
     are left out. `without`: columns that only the first table has in the query, because both
-    tables have a column of this name.
+    tables have a column of this name. `keys`: the equal columns of a LEFT JOIN with the
+    same name in both tables, which the joined rows have once.
     """
 
     source: Source
@@ -61,6 +63,7 @@ class Joined:
     by_unit: bool
     matched: bool
     without: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
 
 
 def visible(source: Source) -> dict[str, exp.Expr]:
@@ -102,12 +105,23 @@ def _refuse_name_of_both_tables(node: exp.Column, source: Source) -> None:
     join = source.join
     if join is None or node.table == source.alias:
         return
+    if node.table and declared_name(node.name, join.keys) is not None:
+        _refuse_key_of_left_join(node, source.alias, join)
     name = declared_name(node.name, join.without)
     if name is not None:
         both = f"'{source.alias}' and '{join.source.alias}' have a column '{name}'"
         reason = f"{both}, and only that of '{source.alias}' can be read"
         fix = f"write {source.alias}.{name}, or rename the column in the schema of "
         refuse(node, reason, f"{fix}'{join.source.table.name}'")
+
+
+def _refuse_key_of_left_join(node: exp.Column, first: str, join: Joined) -> NoReturn:
+    """Refuse to read a key of the joined table, which would be NULL in rows without a match."""
+    joined, other = join.source, next(iter(join.source.columns), "x")
+    reason = f"a LEFT JOIN keeps one column '{node.name}', that of '{first}'"
+    fix = f"write {first}.{node.name}; to find rows without a match, write {joined.alias}.{other} "
+    fix += f"IS NULL, with a column that every row of '{joined.table.name}' has, or rename the key"
+    refuse(node, reason, f"{fix} in one of the tables and compare the two names in ON")
 
 
 def declared_name(name: str, known: Iterable[str]) -> str | None:

@@ -81,7 +81,8 @@ def _source(
     equal = {theirs: ours for ours, theirs in pairs if ours == theirs}
     own = {name.casefold() for name in left.table.columns}
     clash = [name for name in right.table.columns if name.casefold() in own and name not in equal]
-    hidden = {*clash, *(equal if is_left else ())}  # a row without a match has no such value
+    keys = tuple(equal) if is_left else ()  # a row without a match has no such value
+    hidden = {*clash, *keys}
     columns = {
         name: one
         for name, one in right.columns.items()
@@ -90,8 +91,8 @@ def _source(
     conditions = [*left.conditions, *right.conditions]
     _refuse_hidden(right, clash)
     matched = not is_left and not by_unit
-    without = tuple(clash)
-    joined = Joined(replace(right, columns=columns), pairs, by_unit, matched, without)
+    renamed = replace(right, columns=columns)
+    joined = Joined(renamed, pairs, by_unit, matched, tuple(clash), keys)
     return replace(left, conditions=conditions, join=joined)
 
 
@@ -118,7 +119,9 @@ def _pairs(
             pairs.append(pair)
         elif not inner:
             reason = "a LEFT JOIN compares columns only"
-            refuse(condition, reason, "move it to WHERE, or use JOIN")
+            fix = "write it in WHERE or use JOIN, which leave out the rows where it isn't true; to "
+            fix += f"keep them, write CASE WHEN {quoted(condition)} THEN ... END around columns of "
+            refuse(condition, reason, f"{fix}'{right.alias}'")
         else:
             others.append(condition)
     where = select.args.get("where")
