@@ -91,6 +91,10 @@ def key_column(node: exp.Expr, table: Table) -> KeyColumn:
         return _truncated_date(node, table)
     if isinstance(node, exp.TimeToStr):
         return _formatted_date(node, table)
+    if isinstance(node, exp.Cast) and node.to.is_type("date"):
+        inner = node.this.unnest()
+        if isinstance(inner, exp.TimestampTrunc | exp.DateTrunc):
+            return _truncated_to_date(inner, table)
     form = row_form(node, table)
     kind = kind_of(form, table)
     if kind is Kind.BOOLEAN:
@@ -131,8 +135,9 @@ def _date_of_parts(node: exp.Expr, form: exp.DateFromParts, table: Table) -> Key
     ones = [part == number(1) for part in (month, day)]
     unit = "DAY" if all(same) else "MONTH" if same[0] and ones[1] else "YEAR" if all(ones) else ""
     if found is None or not unit:
-        reason = "most days between its bounds can't occur"
-        refuse(node, reason, "use make_date(year(d), month(d), 1), or date_trunc('month', d)")
+        reason = "its parts aren't the year, month and day of one column"
+        keys = [quoted(part) for part in (year, month, day) if not isinstance(part, exp.Literal)]
+        refuse(node, reason, f"use the parts as keys, as in GROUP BY {', '.join(keys)}")
     key = _truncated_date(exp.TimestampTrunc(this=found, unit=exp.Var(this=unit)), table)
     return replace(key, type="date")
 
@@ -189,6 +194,13 @@ def _truncated_date(node: exp.Expr, table: Table) -> KeyColumn:
         refuse(node, "rows have no such unit", f"use {units}")
     bounds = {"type": "integer", "lower": str(ends[0]), "upper": str(ends[1])}
     return KeyColumn(form, bounds, unit=unit)
+
+
+def _truncated_to_date(node: exp.Expr, table: Table) -> KeyColumn:
+    """Return the key of CAST(date_trunc(unit, t) AS DATE); an hour and a minute have their day."""
+    if node.args["unit"].name.upper() in _PER_DAY:
+        node = exp.TimestampTrunc(this=node.this, unit=exp.Var(this="DAY"))
+    return replace(_truncated_date(node, table), type="date")
 
 
 def _truncated_time(moment: exp.Expr, unit: str, days: tuple[date, date]) -> KeyColumn:
