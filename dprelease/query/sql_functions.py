@@ -41,13 +41,15 @@ ADVICE = f"use {', '.join(SUGGESTED_FUNCTIONS[:-1])} or {SUGGESTED_FUNCTIONS[-1]
 FUNCTIONS = (*SUGGESTED_FUNCTIONS, *sorted({name.upper() for name in NAMES}))
 """The functions that a message may suggest for an unknown name."""
 
-FUNCTION_OF_KEYWORD = {"size": "COUNT"} | {
+FUNCTION_OF_KEYWORD = {"size": "COUNT", "to_char": "STRFTIME"} | {
     name: word.sql[0]
     for kind, word in WORDS.items()
     for name in (kind, word.pandas)
     if word.sql and name
 }
-"""The SQL functions of aggregates, by the aggregates' names in pandas and in release files."""
+"""The SQL functions of aggregates, by the aggregates' names in pandas and in release files.
+
+STRFTIME has the name TO_CHAR in other databases."""
 
 
 def is_measured(node: exp.Expr) -> bool:

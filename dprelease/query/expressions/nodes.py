@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sqlglot import exp
+from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from dprelease.errors import Place, QueryError
 from dprelease.errors.suggestions import nearest
@@ -31,7 +32,7 @@ MEANT = {
     **dict.fromkeys(("dayname", "weekday", "dayofweek", "dow"), "isodow"),
     **dict.fromkeys(("datediff", "datesub", "date_sub", "age"), "date_diff"),
     **{"monthname": "month", "weekofyear": "week", "ifnull": "coalesce", "len": "length"},
-    **{"ceiling": "ceil", "datetrunc": "date_trunc"},
+    **{"ceiling": "ceil", "datetrunc": "date_trunc", "to_char": "strftime"},
 }
 """Functions that conditions and expressions have under another name."""
 LONGEST_QUOTE = 60
@@ -51,6 +52,27 @@ def stop_text(problem: Exception) -> str:
     if errors[0].get("highlight"):
         return f", from '{errors[0]['highlight'][:LONGEST_QUOTE]}' on"
     return ""
+
+
+def unwritable_function(tree: exp.Expr) -> str:
+    """Return the innermost function that DuckDB's SQL can't express, or "".
+
+    sqlglot reads functions of other databases, such as to_char(t, 'YYYY'), and would write them
+    without the arguments that DuckDB lacks.
+    """
+    if _is_writable(tree):
+        return ""
+    found = [node for node in tree.find_all(exp.Func) if not _is_writable(node)]
+    return found[-1].sql_name() if found else ""
+
+
+def _is_writable(node: exp.Expr) -> bool:
+    """Return whether DuckDB's SQL can express a node."""
+    try:
+        node.sql("duckdb", unsupported_level=ErrorLevel.IMMEDIATE)
+    except UnsupportedError:
+        return False
+    return True
 
 
 def unknown_function_error(name: str, known: str, place: Place) -> QueryError:

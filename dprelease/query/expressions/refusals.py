@@ -7,7 +7,11 @@ from typing import Any
 from sqlglot import exp
 
 from dprelease.errors import Place, QueryError
-from dprelease.query.expressions.nodes import LONGEST_QUOTE, unknown_function_error
+from dprelease.query.expressions.nodes import (
+    LONGEST_QUOTE,
+    unknown_function_error,
+    unwritable_function,
+)
 from dprelease.query.expressions.scalar import ALLOWED, Kind
 
 
@@ -17,6 +21,9 @@ def refusal_error(node: exp.Expression, place: Place) -> QueryError:
         return QueryError("DP-WHERE-002", place=place)
     if isinstance(node, exp.AggFunc | exp.Window):
         return QueryError("DP-WHERE-003", place=place)
+    foreign = unwritable_function(node)
+    if foreign:
+        return unknown_function_error(foreign.lower(), ALLOWED, place)
     text = node.sql("duckdb")
     name = text.split("(")[0][:LONGEST_QUOTE].lower()
     if isinstance(node, exp.Func) and name.isidentifier():  # a function, not an operator

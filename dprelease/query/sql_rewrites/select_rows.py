@@ -74,7 +74,11 @@ def rewrite_rows(select: exp.Select, tables: Mapping[str, Table]) -> RowsOfSelec
 def _refuse_queries(where: exp.Expr | None) -> None:
     for query in () if where is None else where.find_all(exp.Query):
         reason = "a condition reads one row, and no other rows"
-        refuse(query, reason, "join a public table by its key, or list constants in IN")
+        fix = "join a public table by its key, or list constants in IN"
+        if query.find(exp.AggFunc) and not query.find(exp.Group):
+            fix = "ask for this value in a statement before, and pass its answer as a parameter, "
+            fix += "as in WHERE x > $value with params={'value': 40}"
+        refuse(query, reason, fix)
 
 
 def _clauses_after(select: exp.Select) -> Iterator[exp.Expr]:

@@ -40,8 +40,9 @@ _REASONS: dict[str, tuple[str, str]] = {
         (_NO_BOUNDS, "use SUM({}) or AVG({})"),
     ),
     **dict.fromkeys(
-        ("skewness", "kurtosis", "kurtosis_pop", "entropy", "mad"), (_NO_BOUNDS, _SPREAD)
+        ("skewness", "kurtosis", "kurtosis_pop", "mad"), (_NO_BOUNDS, _SPREAD)
     ),
+    "entropy": (_NO_BOUNDS, f"{_COUNTS}, and compute it from the counts"),
     "regr_count": (_MOMENTS, "use COUNT(*) FILTER (WHERE {0} IS NOT NULL AND {1} IS NOT NULL)"),
     "regr_avgx": (_MOMENTS, "use AVG({1}) FILTER (WHERE {0} IS NOT NULL)"),
     "regr_avgy": (_MOMENTS, "use AVG({0}) FILTER (WHERE {1} IS NOT NULL)"),
