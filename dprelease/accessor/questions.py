@@ -108,6 +108,9 @@ INSTEAD: dict[str, str] = {
     "aggregate": "call agg",
     "clip": "declare bounds of the column, to which its values are clamped",
     "len shape height": "call size, which counts rows",
+    "[...]": "name columns in a query, as in mean('income'), or after groupby, as in "
+    "groupby('state')['income']",
+    "iter": "run a query, and iterate over its answer, which has a row for each group",
     "n_unique": "call nunique",
     "isna isnull notna notnull null_count": "call count of a column, which counts its values",
     "any all": "call sum or mean of a boolean column",
@@ -137,10 +140,28 @@ class QueryMethods:
             """Raise UnavailableError DP-SESSION-023, which is also an AttributeError."""
             if name.startswith("_"):
                 raise AttributeError(name)
-            kind = type(self)
-            raise unavailable(
-                name, [one for one in dir(kind) if one[0] != "_" and callable(getattr(kind, one))]
-            )
+            self._refuse(name)
+
+        def __len__(self) -> NoReturn:
+            """Raise UnavailableError DP-SESSION-023; so do [...] and iteration."""
+            self._refuse("len")
+
+        def __bool__(self) -> bool:
+            """Return True, without the number of rows."""
+            return True
+
+        def __getitem__(self, _: object) -> NoReturn:
+            self._refuse("[...]")
+
+        def __iter__(self) -> NoReturn:
+            self._refuse("iter")
+
+    def _refuse(self, name: str) -> NoReturn:
+        """Raise UnavailableError DP-SESSION-023, with what to use instead."""
+        kind = type(self)
+        raise unavailable(
+            name, [one for one in dir(kind) if one[0] != "_" and callable(getattr(kind, one))]
+        )
 
 
 def unavailable(name: str, known: Sequence[str]) -> UnavailableError:

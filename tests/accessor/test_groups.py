@@ -279,7 +279,7 @@ WRONG: dict[str, tuple[str, Callable[[Any], object]]] = {
         "DP-SESSION-016",
         lambda g: g.histogram(["age", "pay"], [0, 4, 8], epsilon=1),
     ),
-    "one after the other": ("DP-SESSION-016", lambda g: list(g)),
+    "one after the other": ("DP-SESSION-023", lambda g: list(g)),
 }
 
 

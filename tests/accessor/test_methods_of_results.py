@@ -126,6 +126,18 @@ def test_other_names_say_what_to_use_instead(things: dict[str, Any], name: str) 
             getattr(thing, missing)
 
 
+@pytest.mark.parametrize("name", ["accessor", "rows", "groups", "columns"])
+def test_rows_have_no_length_items_or_iteration(things: dict[str, Any], name: str) -> None:
+    thing = things[name]
+    assert thing
+    attempts = [(len, "size"), (list, "answer"), (iter, "answer"), (lambda one: 4 in one, "answer")]
+    if name != "groups":
+        attempts.append((lambda one: one["pay"], "groupby"))
+    for attempt, advice in attempts:
+        with pytest.raises(UnavailableError, match=rf"(?s)DP-SESSION-023.*{advice}"):
+            attempt(thing)
+
+
 @pytest.mark.parametrize("what", WRONG)
 def test_tables_are_a_mapping(things: dict[str, Any], what: str) -> None:
     tables, value = things["tables"], WRONG[what]
