@@ -95,7 +95,8 @@ class CsvReader(TextFilesReader):
         cells = LineSelection.of(source).header_names(iter([text.encode()]))
         names = _generate_missing_names(list(source.names) or cells)
         are_unlike = len({name.casefold() for name in names}) == len(names) > 0
-        rows = _first_rows(text, source, names) if are_unlike else []
+        can_run = are_unlike and len(names) <= MOST_COLUMNS
+        rows = _first_rows(text, source, names) if can_run else []
         form = detect_csv_format(keys, names, rows, source, encoding_is_unknown)
         for name, cell in zip(names, cells, strict=False):
             if not cell and not any(row[names.index(name)] for row in rows):
