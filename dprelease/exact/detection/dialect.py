@@ -303,7 +303,7 @@ def _likely_separators(
 
     def numeric_column_count(marks: tuple[str, str | None]) -> int:
         """Return the number of columns whose values are all numbers with these separators."""
-        return sum(_is_number(values, *marks) for values in cells.values())
+        return sum(_is_number(values, *marks) for values in cells.values() if values)
 
     return max(forms, key=numeric_column_count)
 

@@ -8,6 +8,7 @@ point is not a number.
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from dprelease.query import quoting
 from dprelease.schema.source_texts import APOSTROPHES, SPACES
@@ -35,6 +36,7 @@ def plain_number_sql(text: str, decimal: str, thousands: str | None, own_points:
     return f"CASE WHEN {matches_sql(text, shape)} THEN {digits} ELSE {rest} END"
 
 
+@cache
 def number_pattern(decimal: str, thousands: str | None) -> str:
     """Return the pattern of a complete number with the declared separators."""
     between = _separator_pattern(thousands)
