@@ -150,7 +150,7 @@ class TableOfCells:
         return {one.measurement.name: one.mechanism for one in columns}
 
     @cached_property
-    def _placed(self) -> tuple[Shape, PlacedTable] | None:
+    def _family_place(self) -> tuple[Shape, PlacedTable] | None:
         """The family of a table of estimates, and its place there; None for other tables."""
         if not self.table.name.startswith(f"{ESTIMATES}/"):
             return None
@@ -162,17 +162,17 @@ class TableOfCells:
     @cached_property
     def quantiles(self) -> dict[str, float]:
         """The number of standard errors of a margin, by column of consistent tables."""
-        assert self._placed is not None
-        shape = self._placed[0]
+        assert self._family_place is not None
+        shape = self._family_place[0]
         found = {one.name: one.at(CONFIDENCE).quantile for one in consistent_columns(shape)}
         return {one.name: one.quantile for one in derived_columns(shape)} | found
 
     @cached_property
     def joint_errors(self) -> dict[str, JointErrors]:
         """The errors of sums and differences of cells, by count or sum of consistent tables."""
-        if self._placed is None:
+        if self._family_place is None:
             return {}
-        shape, placed = self._placed
+        shape, placed = self._family_place
         return {one.name: JointErrors(one, placed) for one in consistent_columns(shape)}
 
     @property

@@ -116,9 +116,11 @@ def test_files_of_a_lake_are_refused(kind: str, place: str, bucket: Bucket, tmp_
     (root / place / "p.parquet").write_bytes(stored(FRAME, "parquet"))
     for file in root.rglob("*"):
         if file.is_file():  # an empty object
-            bucket.put(f"lake/root/{file.relative_to(root).as_posix()}", file.read_bytes() or b"x")
-    one = Path("lake/root") / place / "p.parquet"
-    for path in (one.as_posix(), "lake/root/**/*.parquet", "lake/root/", "lake/"):
+            bucket.put(
+                f"lake/folder/{file.relative_to(root).as_posix()}", file.read_bytes() or b"x"
+            )
+    one = Path("lake/folder") / place / "p.parquet"
+    for path in (one.as_posix(), "lake/folder/**/*.parquet", "lake/folder/", "lake/"):
         assert f"of a {kind.split()[0]} table" in message(bucket.uri(path), tmp_path, "DP-DATA-024")
 
 
