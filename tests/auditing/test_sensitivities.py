@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import pyarrow as pa
 import pytest
 
 from dprelease.auditing import sensitivities
 from dprelease.auditing.claims import LargestChange
-from dprelease.auditing.neighbours.stored_values import AS_DECLARED, TEXTS
+from dprelease.auditing.neighbours.stored_values import AS_DECLARED, TEXTS, stored_array
 from dprelease.auditing.replayed_words import ReplayedBits
 from dprelease.auditing.sensitivities import compare_pairs, query_groups
 from dprelease.auditing.single_records import compare_record_pairs
@@ -38,6 +40,7 @@ from tests.auditing.build import (
     declared,
     records,
 )
+from tests.exact.build import ask, declare, exact
 
 FAR = float("inf")
 LESS = {"mechanism": "discrete_laplace"}
@@ -184,3 +187,19 @@ def test_planted_faults_are_found(fault: str, tmp_path: Path) -> None:
         worst = worst_of(declaration)
     assert not worst[where].share.holds
     assert worst[where].description
+
+
+@pytest.mark.parametrize(
+    "layout", ["days since 1960-01-01", "seconds since 1582-10-14", "%d.%m.%Y"]
+)
+def test_times_are_stored_as_texts_of_their_format(layout: str) -> None:
+    """What the engine reads is what was meant: else the audit reports a loss that is none."""
+    column = {"type": "timestamp", "lower": "2023-01-01", "upper": "2025-01-01", "format": layout}
+    if layout.startswith("%"):
+        column |= {"type": "date"}
+    table = declare({"t": column})
+    moment = datetime(2024, 2, 29, 13, 30) if column["type"] == "timestamp" else date(2024, 2, 29)
+    stored = stored_array([moment, None], "t", table.table.columns["t"], TEXTS)
+    where = f"t = {column['type'].upper()} '{moment}'"
+    query = ask(table, {"n": {"count": "*"}}, where=where)
+    assert exact(query, pa.table({"t": stored}))["n"][0] == 1

@@ -244,18 +244,30 @@ def test_what_lines_are_rows(
 def test_escapes_of_dumps_without_quotes(tmp_path: Path) -> None:
     r"""As PostgreSQL writes them: \N is missing where it is declared, and \\N is a text."""
     path = tmp_path / "t.tsv"
-    path.write_text("k\tt\nk0\ta\\tb\nk1\t\\N\nk2\t\\\\N\nk3\tc\\\\d\\n\n")
+    written = [r"a\tb", r"\N", r"\\N", r"c\\d\n", "e\x01f", r"e\\f"]
+    path.write_text("k\tt\n" + "".join(f"k{i}\t{one}\n" for i, one in enumerate(written)))
+    values = ["a\tb", "c\\d\n", "e\x01f", "e\\f"]
     table = declare(
-        {"k": {"type": "text"}, "t": {"type": "category", "values": ["a\tb", "c\\d\n"]}},
+        {"k": {"type": "text"}, "t": {"type": "category", "values": values}},
         source={"path": str(path), "quote": "none", "escape": "\\", "nulls": ["\\N"]},
     )
-    assert list(exact(ask(table, {"n": {"count": "*"}}, ["t"]), None)["n"]) == [1, 1]
+    assert list(exact(ask(table, {"n": {"count": "*"}}, ["t"]), None)["n"]) == [1, 1, 1, 1]
 
 
 def refused(path: Path, **source: Any) -> str:
     with pytest.raises(DpReleaseError) as caught:
         rows_read(path, **source)
     return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "source", [{"skip": [4]}, {"skip": [2, 5]}, {"skip": [900]}, {"skip": [3], "names": ["k", "n"]}]
+)
+def test_no_line_below_a_row_is_left_out(source: dict[str, Any], tmp_path: Path) -> None:
+    """Whose row it is would depend on the rows above it."""
+    path = tmp_path / "t.csv"
+    path.write_text("k,n\n" + "".join(f"k{i},{i}\n" for i in range(6)))
+    assert "DP-DATA-009" in refused(path, **source)
 
 
 def test_rows_of_another_width_are_refused_with_both_widths(tmp_path: Path) -> None:

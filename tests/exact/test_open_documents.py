@@ -149,6 +149,28 @@ def test_damaged_files_say_nothing(what: str, tmp_path: Path) -> None:
     assert "secret" not in str(caught.value)
 
 
+def test_no_row_of_a_long_sheet_is_lost(tmp_path: Path) -> None:
+    """One row more would take the place of the row of somebody else."""
+    below = row(more='table:number-rows-repeated="3000000"') + row(cell("c"))
+    for repeated, n in ((7, 8), (1 << 20, 0)):
+        rows = row(cell("k")) + row(cell("c"), more=f'table:number-rows-repeated="{repeated}"')
+        path = write(tmp_path / "t.ods", one=rows + below)
+        table = declare({"k": COLUMNS["k"]}, source={"path": str(path), "sheet": "one"})
+        if n:
+            assert exact(ask(table, {"n": {"count": "*"}}, ["k"]), None)["n"][1] == n
+            continue
+        with pytest.raises(DpReleaseError) as caught:
+            exact(ask(table, {"n": {"count": "*"}}), None)
+        assert caught.value.code in ("DP-DATA-006", "DP-DATA-024")
+
+
+def test_a_deeply_nested_text_stops_no_run(tmp_path: Path) -> None:
+    deep = cell("c").replace("c<", "<text:span>" * 3000 + "c" + "</text:span>" * 3000 + "<", 1)
+    path = write(tmp_path / "t.ods", one=row(cell("k")) + row(deep) + row(cell("a b")))
+    table = declare({"k": COLUMNS["k"]}, source={"path": str(path), "sheet": "one"})
+    assert list(exact(ask(table, {"n": {"count": "*"}}, ["k"]), None)["n"]) == [1, 1]
+
+
 def test_a_sheet_that_is_cut_below_its_header(tmp_path: Path) -> None:
     """Whether rows are lost is found when rows are read, and said without quoting any."""
     path = write(tmp_path / "t.ods", one=row(cell("k")) + row(cell("c")) * 9)

@@ -99,6 +99,16 @@ def test_ids_are_equal_without_their_signs() -> None:
         assert exact(ask(table, {"n": {"count": "*"}}), frame)["n"][0] == 2
 
 
+def test_signs_alone_are_no_id() -> None:
+    """As an id, they would be one person for unrelated rows, of which limits would keep one."""
+    unit = {"id": "p", "max_groups": 1, "max_rows_per_group": 1}
+    column = {"type": "category", "values": ["a", "b", "c"]}
+    table = declare({"p": {"type": "text", "strip": "*"}, "k": column}, privacy_unit=unit)
+    frame = pa.table({"p": ["*", "* *", "p"], "k": ["a", "b", "c"]})
+    for rows in (frame, frame.slice(1)):
+        assert list(exact(ask(table, {"n": {"count": "*"}}, ["k"]), rows)["n"]) == [0, 0, 1]
+
+
 def test_codes_and_values_of_a_category() -> None:
     table = declare(
         {"x": {"type": "category", "values": ["A", "B"], "strip": "*", "missing": "9", "fill": "B"}}
@@ -126,7 +136,9 @@ def test_signs_that_are_refused(column: dict[str, Any]) -> None:
 def test_python_strips_as_the_engine_does(text: str) -> None:
     column = TextColumn(type="text", strip=("%", "*"), marks={"r": "revised"})
     table = declare({"x": column.model_dump()})
-    query = ask(table, {"n": {"count": "*"}}, where=f"x = '{stripped(text, column.signs)}'")
+    value = stripped(text, column.signs)
+    where = f"x = '{value}'" if value else "x IS NULL"
+    query = ask(table, {"n": {"count": "*"}}, where=where)
     assert exact(query, pa.table({"x": [text, "other"]}))["n"][0] == 1
 
 

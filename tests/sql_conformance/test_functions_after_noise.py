@@ -112,6 +112,8 @@ IMPURE = {
     "nextval('a')": "on the page", "list_reduce([n], lambda a, b: a + b)": "BAR",
     "lpad(state, n, '0')": "write a constant", "printf(state, n)": "write a constant",
     "printf('%99999d', n)": "write a constant", "json_serialize_plan('SELECT 1')": "on the page",
+    '"current_timestamp"': "reads the clock", '"session_user"': "settings",
+    "list_aggr([n], 'reservoir_quantile', 0.5)": "on the page", "j_s_o_n_object(n)": "on the page",
 }  # fmt: skip
 
 

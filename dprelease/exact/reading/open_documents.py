@@ -21,7 +21,8 @@ TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 CONTENT = "content.xml"
 CELLS = (f"{TABLE}table-cell", f"{TABLE}covered-table-cell")
 MOST_ROWS, MOST_COLUMNS = 1 << 20, 1 << 14
-"""The size of a sheet: one with more rows is not read, and cells beyond it are left out."""
+"""The size of a sheet: one with more rows that have values is not read, and cells beyond it are
+left out."""
 NUMBERS = ("float", "percentage", "currency")
 
 
@@ -41,14 +42,15 @@ class OpenSheet:
         UnreadableWorkbook
             If the sheet is damaged.
         """
-        number = 0
+        number = filled = 0
         with refuse_damaged():
             for element in _elements(self.file, self.name):
                 times = _repeated(element, "rows")
                 cells = self._cells(element)
-                if cells and number + times > MOST_ROWS:
-                    raise ValueError("the sheet has too many rows")  # none is left out unnoticed
                 if cells:
+                    filled += times
+                    if filled > MOST_ROWS:
+                        raise ValueError("the sheet has too many rows")  # none is lost unnoticed
                     yield from ((number + i, cells) for i in range(1, times + 1))
                 number += times
 

@@ -113,11 +113,7 @@ def function_name(node: exp.Expr) -> str:
     """Return the name by which DuckDB calls a function, in lower case; "" for other syntax."""
     if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
         return str(node.this).lower()
-    try:
-        written = node.sql("duckdb")
-    except TypeError:  # sqlglot reads a few functions of JSON that it can't write
-        return ""
-    found = re.match(r"(\w+)(\(|$)", written)
+    found = re.match(r"(\w+)(\(|$)", node.sql("duckdb"))
     return "" if found is None else found[1].lower()
 
 
