@@ -60,7 +60,7 @@ TEXT_KEYS = (
     "controls correlation covariance covariance_pop effective_size "
     "expression fill frequencies group_by groupings hierarchy id keys level marginals marginals_at master max mean "
     "median memory_limit min missing mode name nulls of on others over owner partition population "
-    "quote ratio rollup rows sheet source stddev sum table title top_k unit values variance weight weighted_count where wide within "
+    "quote ratio replicates rollup rows sheet source stddev sum table title top_k unit values variance weight weighted_count where wide within "
     "without until strip names marks"
 )
 URI_KEYS = {"Source.path", "SparkSpec.staging"}

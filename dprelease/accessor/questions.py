@@ -28,7 +28,7 @@ Name = Literal[
     "count", "size", "count_distinct", "nunique", "sum", "mean", "weighted_count",
     "effective_size", "variance", "var", "stddev", "std", "cov", "corr", "quantile", "median",
     "min", "max", "mode", "histogram", "value_counts", "describe", "agg", "regression",
-    "unique", "crosstab", "tables", "sql",
+    "design_error", "unique", "crosstab", "tables", "sql",
 ]  # fmt: skip
 NAMES: tuple[str, ...] = get_args(Name)
 """The names of all query methods; a method with two names is listed by both."""

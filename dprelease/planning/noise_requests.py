@@ -141,16 +141,16 @@ class NoiseRequest:
     def may_use(self, kind: type[Randomizer]) -> bool:
         """Return whether `auto` may use a noise family.
 
-        The cost of the noise family must be known. For consistent tables, its variance must also be
-        certified.
+        The cost of the noise family must be known. For consistent tables and design errors, its
+        variance must also be certified.
         """
-        weighed = self.measurement.of_family
-        return self.has_cost(kind) and (not weighed or kind.has_variance_bound())
+        needed = self.measurement.of_family or self.measurement.aggregate.needs_variance
+        return self.has_cost(kind) and (not needed or kind.has_variance_bound())
 
     def check(self, budget: Budget) -> None:
         """Raise BudgetError for an impossible request; the plan never substitutes other noise.
 
-        The codes are DP-BUDGET-003, 011 and 012, DP-MECH-002 to 005, and DP-CONSIST-005.
+        The codes are DP-BUDGET-003 and 011 to 013, DP-MECH-002 to 005, and DP-CONSIST-005.
         """
         if self.is_auto:
             _ = self.options
@@ -160,6 +160,9 @@ class NoiseRequest:
             of_all = self.measurement.sensitivity.of_all_rows
             code, name = "DP-BUDGET-012" if of_all else "DP-CONSIST-005", self.measurement.name
             raise BudgetError(code, place=self.place, column=name, mechanism=kind.name)
+        if self.measurement.aggregate.needs_variance and not kind.has_variance_bound():
+            name = self.measurement.charged_column
+            raise BudgetError("DP-BUDGET-013", place=self.place, column=name, mechanism=kind.name)
         if self.measurement.finds_keys and not budget.can_select_keys:
             raise BudgetError("DP-BUDGET-011", place=self.place)
         if budget.needs_pure_noise and not kind.pure:

@@ -13,6 +13,7 @@ import numpy as np
 
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.lattice import LIMIT, Flags, Floats, Integers
+from dprelease.postprocess.design_error import DESIGN_ERRORS
 from dprelease.postprocess.estimates import (
     Ends,
     FractionArithmetic,
@@ -370,6 +371,7 @@ FRACTIONS: dict[Form, FractionArithmetic] = {
     VARIANCE: FractionArithmetic(_variances, _spread_estimates, _ends_of_variance),
     STDDEV: FractionArithmetic(_deviations, _spread_estimates, _ends_of_deviation),
     **WEIGHTED,
+    **DESIGN_ERRORS,
     **PAIRS,
     **REGRESSIONS,
 }

@@ -80,6 +80,26 @@ def spread_draws(mechanisms: tuple[Mechanism, ...], n: int) -> tuple[Floats, ...
     return tuple(draws_by_mechanism)
 
 
+def shuffled_draws(mechanisms: tuple[Mechanism, ...], n: int) -> Floats:
+    """Return (parts, n) joint draws of each noise: its n quantiles, each in a different order.
+
+    The orders are those of hashed numbers (Steele, Lea, Flood 2014, SplitMix64), so that they are
+    the same on all machines. They suit many parts, for which the draws of `spread_draws` are
+    related.
+    """
+    u = (0.5 + np.arange(n)) / n
+    tails, upper = np.minimum(u, 1.0 - u), u > 0.5
+    quantiles = {
+        one: np.where(upper, _quantiles(one, tails, True), _quantiles(one, tails, False))
+        for one in set(mechanisms)
+    }
+    numbers = np.arange(len(mechanisms) * n, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        numbers = (numbers ^ (numbers >> np.uint64(shift))) * np.uint64(factor)
+    orders = np.argsort((numbers ^ (numbers >> np.uint64(31))).reshape(-1, n), axis=1)
+    return np.stack([quantiles[one][order] for one, order in zip(mechanisms, orders, strict=True)])
+
+
 # Quantiles of linear combinations of independent noise, bounded for all coefficients at once.
 
 DRAWS = 2**14

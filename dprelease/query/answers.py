@@ -153,7 +153,9 @@ class AnswerCollector:
         interval = spec.interval if spec.has_interval else None
         column = OutputColumn(name, form, parts, unit, spec.margin, post, computed.at, quality)
         is_weighted = WORDS[spec.aggregate_and_options[0]].is_weighted
-        column = replace(column, groups=computed.groups, is_weighted=is_weighted)
+        column = replace(
+            column, groups=computed.groups, scale=computed.scale, is_weighted=is_weighted
+        )
         self.columns.append(replace(column, interval=interval))
 
     def find_people(self) -> None:

@@ -69,6 +69,7 @@ class ColumnParts:
     `shares` are the parts' shares of the column's weight; without them, each part has all of it.
     `groups` are the keys in whose cells a total is computed.
     `unit` is the unit of the published values, if it does not follow from the units of the parts.
+    `scale` is the factor of a sum of squares in a design variance.
     """
 
     form: Form
@@ -77,6 +78,7 @@ class ColumnParts:
     shares: tuple[Fraction, ...] = ()
     groups: tuple[GroupKey, ...] = ()
     unit: str | None = None
+    scale: Fraction = Fraction(1)
 
 
 @dataclass

@@ -152,6 +152,9 @@ class OutputColumn:
     groups: tuple[GroupKey, ...] = ()
     """The keys within which the total of a share is computed; without them, it is that of all."""
 
+    scale: Fraction = Fraction(1)
+    """The factor of the sum of squares in a design variance, as the survey publishes it."""
+
     is_weighted: bool = False
     """Whether rows are weighted, so that the values estimate more than the rows of the table."""
 

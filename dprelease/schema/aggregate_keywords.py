@@ -7,13 +7,16 @@ defined in `query/aggregates` or `query/forms`.
 
 from __future__ import annotations
 
+import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum, auto
 from fractions import Fraction
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
+from dprelease.schema.amounts import require_above_zero
 from dprelease.schema.field_types import TEXT_SCHEMA, Exact, Flag, ShortForm, Text, refuse
 from dprelease.schema.model import Model
 
@@ -27,8 +30,17 @@ RATIO_PROBLEM = (
 )
 
 
-class OfColumn(Model):
+class KeywordOptions(Model, ABC):
     """The value of a keyword that needs more than the name of a column."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the table that the aggregate reads."""
+
+
+class OfColumn(KeywordOptions):
+    """The value of a keyword that describes one column, with further options."""
 
     of: Text
 
@@ -47,6 +59,59 @@ class WeightedSpec(OfColumn):
     def columns(self) -> tuple[str, ...]:
         """The column of the values, and that of the weights."""
         return self.of, self.weight
+
+
+MOST_REPLICATES = 1000
+"""Maximum number of replicate weights."""
+
+REPLICATES_PROBLEM = (
+    "it must be a list of columns, or the first and the last of columns that are numbered, as in "
+    "w1-w80"
+)
+
+
+def _expand_replicates(value: object) -> object:
+    """Expand a text such as w1-w80 or w01-w80 to the list of the columns' names."""
+    if not isinstance(value, str):
+        return value
+    parts = re.fullmatch(r"\s*(.*?\D)([0-9]{1,4})\s*-\s*\1([0-9]{1,4})\s*", value, re.DOTALL)
+    if parts is None:
+        refuse("DP-DECL-003", problem=REPLICATES_PROBLEM)
+    name, first, last = parts.groups()
+    width = len(first) if first.startswith("0") or len(first) == len(last) else 0
+    return [f"{name}{number:0{width}}" for number in range(int(first), int(last) + 1)]
+
+
+def _to_factor(value: object) -> object:
+    """Return the exact number of a fraction such as 4/80; other values as they are."""
+    parts = re.fullmatch(r"\s*([0-9]{1,9})\s*/\s*([1-9][0-9]{0,8})\s*", str(value))
+    return value if parts is None else Fraction(int(parts[1]), int(parts[2]))
+
+
+class DesignErrorSpec(KeywordOptions):
+    """The weight of each row, and the replicate weights of a survey.
+
+    `of` is the column whose weighted sum has the standard error; without it, that of the weighted
+    count. The design variance is `scale` times the sum of squared differences between replicate
+    estimates and the estimate. A difference between a replicate weight and the weight of a row is
+    clamped to `max_difference`.
+    """
+
+    weight: Text
+    replicates: Annotated[
+        tuple[Text, ...],
+        BeforeValidator(_expand_replicates),
+        Field(min_length=1, max_length=MOST_REPLICATES),
+        ShortForm(TEXT_SCHEMA),
+    ]
+    scale: Annotated[Exact, AfterValidator(require_above_zero), BeforeValidator(_to_factor)]
+    of: Text | None = None
+    max_difference: Annotated[Exact | None, AfterValidator(require_above_zero)] = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column of the weights, those of the replicates, and that of the values, if any."""
+        return (self.weight, *self.replicates, *([] if self.of is None else [self.of]))
 
 
 class QuantileSpec(OfColumn):
@@ -132,7 +197,7 @@ class Origin(Enum):
 class AggregateKeyword:
     """Properties of an aggregate keyword.
 
-    `kind` is the type of the keyword's value: a column, several columns, or an `OfColumn`.
+    `kind` is the type of the keyword's value: a column, several columns, or `KeywordOptions`.
     `of_rows` says that `*` is allowed, which counts rows. `with_k` says that the key `k` is
     allowed. `at` is the fraction of values below, for quantiles with a keyword such as `median`.
     `sql` are the equivalent SQL functions; messages suggest the first one. `pandas` is the name of
@@ -179,6 +244,7 @@ WORDS: dict[str, AggregateKeyword] = {
         Origin.COMPUTED, WeightedSpec, sql=("WEIGHTED_AVG",), is_weighted=True
     ),
     "effective_size": AggregateKeyword(Origin.COMPUTED, is_weighted=True),
+    "design_error": AggregateKeyword(Origin.COMPUTED, DesignErrorSpec),
     "share": AggregateKeyword(
         Origin.COMPUTED,
         Annotated[TotalShareSpec, BeforeValidator(_expand_share), ShortForm(TEXT_SCHEMA)],

@@ -17,7 +17,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from dprelease.schema.aggregate_keywords import WORDS, OfColumn, Origin, QuantileSpec
+from dprelease.schema.aggregate_keywords import WORDS, KeywordOptions, Origin, QuantileSpec
 from dprelease.schema.amounts import (
     confidence_level,
     percentage,
@@ -39,7 +39,7 @@ from dprelease.schema.release_parts.limits import Percentage, Suppression
 
 DEFAULT_CONFIDENCE = Fraction(95, 100)
 
-Options = TypeVar("Options", bound=OfColumn)
+Options = TypeVar("Options", bound=KeywordOptions)
 
 
 def _relative_margin(value: object) -> object:
@@ -190,13 +190,13 @@ class ColumnSpec(WordKeys):
     def aggregate_and_column(self) -> tuple[str, str | tuple[str, ...]]:
         """The aggregate keyword, and the column or columns that it names."""
         kind, declared = self.aggregate_and_options
-        if not isinstance(declared, OfColumn):
+        if not isinstance(declared, KeywordOptions):
             return kind, declared
         columns = declared.columns
         return kind, columns[0] if len(columns) == 1 else columns
 
     @property
-    def aggregate_and_options(self) -> tuple[str, str | tuple[str, ...] | OfColumn]:
+    def aggregate_and_options(self) -> tuple[str, str | tuple[str, ...] | KeywordOptions]:
         """The aggregate keyword and its declared options."""
         kind = next(name for name in KINDS if getattr(self, name) is not None)
         return kind, getattr(self, kind)

@@ -32,6 +32,7 @@ BY_NATURE = {
     "tables": "has keys for each table",
     "sql": "says its own keys",
     "regression": "names an outcome and its predictors",
+    "design_error": "names the weights of a survey",
 }
 OF_SEVERAL = ("cov", "corr")
 """Questions about several columns, whose answers of groups are matrices, as in pandas."""

@@ -57,7 +57,7 @@ GOOD: dict[str, Any] = {
     "column": "age", "columns": ["age"], "by": "sex", "bins": [0, 50, 100], "q": 0.5, "index": "sex",
     "statement": "SELECT COUNT(*) FROM people", "question": "count", "functions": "mean",
     "aggregates": {"age": "mean"}, "predicate": "age > 1", "epsilon": 0.001,
-    "outcome": "age", "predictors": ["pay"],
+    "outcome": "age", "predictors": ["pay"], "weight": "age", "replicates": ["pay"], "scale": 1,
 }  # fmt: skip
 KEYED = {"unique": {"columns": "state"}, "crosstab": {"columns": "state"}, "value_counts": {"column": "state"},
          "mode": {"column": "state"}, "count_distinct": {"column": "state"},
@@ -68,7 +68,7 @@ def methods() -> Iterator[tuple[str, str]]:
     for name in (*NAMES, "where", "derive", "groupby", "explain", "use"):
         yield "rows", name
     for name in NAMES:
-        if name not in ("unique", "crosstab", "tables", "sql", "regression"):
+        if name not in ("unique", "crosstab", "tables", "sql", "regression", "design_error"):
             yield "groups", name
             yield "columns", name
 

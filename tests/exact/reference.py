@@ -15,6 +15,7 @@ from dprelease.query.aggregates.count_distinct import CountDistinct
 from dprelease.query.aggregates.frequent import Frequent
 from dprelease.query.aggregates.product_sum import ProductSum
 from dprelease.query.aggregates.quantile import Quantile
+from dprelease.query.aggregates.replicate_difference import ReplicateDifference
 from dprelease.query.aggregates.sum import Sum
 from dprelease.query.grouping.group_keys import Key
 from dprelease.query.resolve import Query
@@ -192,6 +193,21 @@ def steps(query: Query, aggregate: Sum, row: Row) -> int | None:
     return min(max(half_away(scaled), aggregate.lower), aggregate.upper)
 
 
+def difference(query: Query, aggregate: ReplicateDifference, row: Row) -> int | None:
+    """Return what a row adds to a sum of differences between two weights, times a value."""
+    found = [steps(query, one, row) for one in aggregate.factors]
+    if any(one is None for one in found):
+        return None
+    replicate, weight, *value = (
+        Fraction(number) * one.step for number, one in zip(found, aggregate.factors, strict=True)
+    )
+    apart = replicate - weight
+    if aggregate.limit is not None:
+        most = aggregate.limit * aggregate.difference_step
+        apart = min(max(apart, -most), most)
+    return math.floor(apart * (value[0] if value else 1) / aggregate.step + Fraction(1, 2))
+
+
 def moment(query: Query, aggregate: Sum | ProductSum | Quantile, row: Row) -> int | None:
     """Return what a row adds to a sum of values or products, or which candidate it stands for."""
     if isinstance(aggregate, Quantile):
@@ -245,6 +261,8 @@ def values_of(query: Query, row: Row) -> list[int | None]:
         aggregate = measurement.aggregate
         if isinstance(aggregate, Sum | ProductSum | Quantile):
             found.append(moment(query, aggregate, row))
+        elif isinstance(aggregate, ReplicateDifference):
+            found.append(difference(query, aggregate, row))
         elif isinstance(aggregate, Count) and aggregate.column is not None:
             names = (aggregate.column, *aggregate.beside)
             found.append(1 if all(is_present(query, name, row) for name in names) else None)

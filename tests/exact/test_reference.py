@@ -106,6 +106,16 @@ MEASURES: dict[str, Any] = {
     "heavy": {"weighted_mean": {"of": "n", "weight": "w"}},
     "flagged": {"weighted_mean": {"of": "flag", "weight": "known"}},
     "size": {"effective_size": "w"},
+    "design": {"design_error": {"weight": "w", "replicates": ["x", "n"], "scale": "0.5"}},
+    "of_sum": {
+        "design_error": {
+            "weight": "w",
+            "replicates": ["x", "s"],
+            "scale": 1,
+            "of": "n",
+            "max_difference": 2,
+        }
+    },
     "together": {"correlation": ["x", "n"]},
     "line": {"slope": {"of": "n", "on": "x", "controls": ["flag", "s"]}},
 }

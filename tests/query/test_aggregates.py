@@ -162,6 +162,15 @@ OF_VALUES = {
     "weighted_sum": {"weighted_sum": {"of": "n", "weight": "w"}},
     "weighted_mean": {"weighted_mean": {"of": "x", "weight": "w"}},
     "effective_size": {"effective_size": "w"},
+    "design_error": {
+        "design_error": {
+            "weight": "w",
+            "replicates": ["n"],
+            "scale": "1/2",
+            "of": "x",
+            "max_difference": 7,
+        }
+    },
 }
 
 

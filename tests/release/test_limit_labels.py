@@ -130,6 +130,7 @@ KEYWORDS = {
     "weighted_sum": "{of: cost, weight: price}",
     "weighted_mean": "{of: cost, weight: price}",
     "effective_size": "price",
+    "design_error": "{weight: price, replicates: [cost], scale: 1}",
     "median": "cost",
     "quantile": "{of: cost, at: 0.9}",
     "min": "cost",

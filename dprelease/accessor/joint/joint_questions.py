@@ -9,11 +9,14 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Unpack
 
 from dprelease.accessor.answer import answer_query
+from dprelease.accessor.argument_checks import to_plain
+from dprelease.accessor.frame_shapes import with_named_columns
 from dprelease.accessor.joint import joint_shapes
 from dprelease.accessor.pricing import confidence_of
 from dprelease.accessor.query_options import RowOptions, keys_of
 from dprelease.accessor.questions import QueryMethods, query_method
 from dprelease.accessor.row_selection import RowSelection
+from dprelease.numerics.rounding import Number
 from dprelease.schema.aggregate_keywords import MOST_CONTROLS
 
 if TYPE_CHECKING:
@@ -23,7 +26,7 @@ MOST_PREDICTORS = MOST_CONTROLS + 1
 
 
 class JointQuestions(QueryMethods, ABC):
-    """Covariances, correlations and linear regressions, each with one row for each statistic."""
+    """Covariances, correlations and regressions, a row for each statistic; and design errors."""
 
     __slots__ = ()
 
@@ -101,3 +104,51 @@ class JointQuestions(QueryMethods, ABC):
 
             specs = joint_shapes.regression_aggregates(outcome, names)
             return answer_query(rows, "regression", specs, keys, options, shape)
+
+    @query_method
+    def design_error(
+        self,
+        weight: str,
+        replicates: str | Sequence[str],
+        scale: Number | str,
+        *,
+        column: str | None = None,
+        max_difference: Number | None = None,
+        **options: Unpack[RowOptions],
+    ) -> pd.DataFrame:
+        """Return standard errors of weighted counts or sums under the sampling design.
+
+        Parameters
+        ----------
+        weight : str
+            The column with the weight of each row, which has declared bounds of 0 or more.
+        replicates : str or list of str
+            The columns with the replicate weights, or the first and the last of them, as in
+            'w1-w80'.
+        scale : int, float, str, Decimal or Fraction
+            The factor of the sum of squared differences that the survey publishes, such as '4/80'.
+        column : str, optional
+            The column whose weighted sum has the standard error; by default the weighted count.
+        max_difference : int, float, str, Decimal or Fraction, optional
+            The size to which the difference between a replicate weight and the weight of a row is
+            clamped, which needs less noise. A multiple of the weights' steps.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The keys, `value`, `lower` and `upper`, the ends of its interval, and `quality`.
+            Intervals cover the noise alone. A value is NaN where the variance is not clearly above
+            0.
+        """
+        with self._one_query() as rows:
+            names = replicates
+            if not isinstance(names, str):
+                names = joint_shapes.column_list("replicates", replicates, 1)
+            spec = {"weight": weight, "replicates": names, "scale": scale}
+            more = {"of": column, "max_difference": max_difference}
+            spec |= {key: value for key, value in more.items() if value is not None}
+            keys, aggregate = keys_of(options), {"design_error": to_plain(spec)}
+            return answer_query(
+                rows, "design_error", {"answer": aggregate}, keys, options,
+                lambda answer, _: with_named_columns(answer, keys, "value"),
+            )  # fmt: skip

@@ -78,6 +78,11 @@ TEMPLATES: dict[str, Template] = {
         fix="use auto, or symmetric noise such as discrete_laplace, discrete_gaussian, laplace or "
         "gaussian; or limit rows by max_groups and max_rows_per_group alone.",
     ),
+    "DP-BUDGET-013": Template(
+        cause="'{column}' uses '{mechanism}', whose noise has no certified variance. The variance "
+        "of the noise must be known, because it is subtracted.",
+        fix="use auto, or noise such as discrete_gaussian, gaussian, discrete_laplace or laplace.",
+    ),
     "DP-BUDGET-090": Template(
         cause="The session's budget is too small for {what}: it costs {price}, and {left} is left.",
         fix="spend less on this query, or publish the results so far; a new budget for the same "

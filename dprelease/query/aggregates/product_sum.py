@@ -22,6 +22,11 @@ LARGEST_PRODUCT = 2**24
 """The maximum product, in steps: steps finer than any noise, and coarse enough for exact sums."""
 
 
+def coarse_step(largest: int) -> int:
+    """Return the power of two by which products up to `largest` are divided, 1 if none is."""
+    return 1 << max(0, largest.bit_length() - LARGEST_PRODUCT.bit_length() + 1)
+
+
 @dataclass(frozen=True, slots=True)
 class ProductSum(Aggregate):
     """The sum of round(a b / coarse) - offset, for a and b in whole steps from their centers.
@@ -57,7 +62,7 @@ class ProductSum(Aggregate):
         left, right = sorted((left, right), key=lambda one: (one.column, one.center))
         plain = cls(left.column, left, right, beside)
         largest = max(abs(plain.least), abs(plain.most))
-        coarse = 1 << max(0, largest.bit_length() - LARGEST_PRODUCT.bit_length() + 1)
+        coarse = coarse_step(largest)
         top = (largest + coarse // 2) // coarse
         return cls(left.column, left, right, beside, coarse, top // 2 if halved else 0)
 

@@ -1,18 +1,21 @@
-"""Weighted counts, sums and means, and effective sample sizes, from a declared weight column."""
+"""Weighted counts, sums and means, effective sample sizes and design errors, from weights."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import ClassVar
 
 from dprelease.numerics.rounding import plain_text
 from dprelease.query.aggregates.aggregate import ROWS, narrow_aggregate, unit_of
 from dprelease.query.aggregates.product_sum import ProductSum
+from dprelease.query.aggregates.replicate_difference import WIDEST_PRODUCT, ReplicateDifference
 from dprelease.query.aggregates.sum import Sum
-from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns
+from dprelease.query.declared_columns import ColumnParts, DeclaredColumn, DeclaredColumns, Part
 from dprelease.query.forms.single_part import MEASURED
 from dprelease.query.measurement import Form, OutputColumn
+from dprelease.schema.aggregate_keywords import DesignErrorSpec
 from dprelease.schema.number_bounds import fits_decimal
 
 
@@ -46,7 +49,28 @@ class EffectiveSize(Form):
         return ROWS
 
 
-WEIGHTED_MEAN, EFFECTIVE_SIZE = WeightedMean(), EffectiveSize()
+@dataclass(frozen=True, slots=True)
+class DesignError(Form):
+    """The standard error of a weighted count or sum under the sampling design.
+
+    It is the root of `scale` x (the sum of D_r^2 less the variances of the noise in D_r), where D_r
+    is the estimate with replicate weights r less the estimate (Wolter 2007, Introduction to
+    Variance Estimation, 2nd edition, chapters 3 to 5).
+    """
+
+    on_lattice: ClassVar[bool] = False
+
+    def formula(self, column: OutputColumn) -> str:
+        """Return the formula of the design error, and what its interval covers."""
+        first, *others = column.part_names
+        sums = f"{first} to {others[-1]}" if others else first
+        return (
+            f"root of {column.scale} x (sum of the squares of {sums}, less the variances of their "
+            "noise); its interval covers the noise alone"
+        )
+
+
+WEIGHTED_MEAN, EFFECTIVE_SIZE, DESIGN_ERROR = WeightedMean(), EffectiveSize(), DesignError()
 
 
 def weighted_factor(column: OutputColumn) -> Sum:
@@ -57,9 +81,12 @@ def weighted_factor(column: OutputColumn) -> Sum:
     return both.right if both.left == weight else both.left
 
 
-def _weight(columns: DeclaredColumns, declared: DeclaredColumn) -> Sum | None:
-    """Return the sum of the weights, of all rows; None if the column can't be a weight."""
-    name = declared.columns[-1]
+def _weight(columns: DeclaredColumns, declared: DeclaredColumn, column: str = "") -> Sum | None:
+    """Return the sum of the weights, of all rows; None if the column can't be a weight.
+
+    Without a column, the weight is the last column that the aggregate names.
+    """
+    name = column or declared.columns[-1]
     lattice = columns.lattice(declared, name)
     if lattice is None:
         return None
@@ -120,9 +147,63 @@ def _effective_size_parts(columns: DeclaredColumns, declared: DeclaredColumn) ->
     return ColumnParts(EFFECTIVE_SIZE, parts)
 
 
+def _design_error_parts(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
+    """Return the sums of differences of all replicates; None if a column is refused.
+
+    The parts divide the share of the column equally among themselves.
+    """
+    spec = declared.spec.options_of(DesignErrorSpec)
+    weights = (spec.weight, *spec.replicates)
+    twice = next((name for i, name in enumerate(weights) if name in weights[:i]), None)
+    if twice is not None:
+        columns.refuse_column("DP-QUERY-024", declared, twice)
+        return None
+    weight = _weight(columns, declared, spec.weight)
+    replicates, values = (
+        [
+            Sum.of(name, lattice)
+            for name in names
+            if (lattice := columns.lattice(declared, name)) is not None
+        ]
+        for names in (spec.replicates, [] if spec.of is None else [spec.of])
+    )
+    if weight is None or len([weight, *replicates, *values]) < len(declared.columns):
+        return None
+    value = values[0] if values else None
+    sums = [ReplicateDifference.of(one, weight, value, spec.max_difference) for one in replicates]
+    if any(_refuse_steps(columns, declared, one, spec.max_difference) for one in sums):
+        return None
+    shares = (Fraction(1, len(sums)),) * len(sums)
+    parts: list[Part] = [(one.column, one) for one in sums]
+    return ColumnParts(DESIGN_ERROR, parts, shares=shares, scale=spec.scale)
+
+
+def _refuse_steps(
+    columns: DeclaredColumns, declared: DeclaredColumn, one: ReplicateDifference,
+    limit: Fraction | None,
+) -> bool:  # fmt: skip
+    """Return whether a replicate was refused, because its steps are too fine or don't fit."""
+    step = one.difference_step
+    if limit is not None and (limit / step).denominator != 1:
+        columns.refuse(
+            "DP-QUERY-010",
+            *("columns", declared.name, declared.kind, "max_difference"),
+            column=declared.name,
+            key="max_difference",
+            step=plain_text(step),
+        )
+        return True
+    if not fits_decimal(one.step) or one.largest_product >= WIDEST_PRODUCT:
+        reason = f"its differences from '{one.weight.column}' have too many digits"
+        columns.refuse_column("DP-QUERY-023", declared, one.column, reason=reason)
+        return True
+    return False
+
+
 BY_WORD = {
     "weighted_count": _weighted_count_parts,
     "weighted_sum": _weighted_sum_parts,
     "weighted_mean": _weighted_mean_parts,
     "effective_size": _effective_size_parts,
+    "design_error": _design_error_parts,
 }

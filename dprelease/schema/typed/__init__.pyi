@@ -86,6 +86,7 @@ class ColumnSpec(TypedDict, total=False):
     weighted_sum: WeightedSpec | None
     weighted_mean: WeightedSpec | None
     effective_size: Scalar | None
+    design_error: DesignErrorSpec | None
     share: Scalar | TotalShareSpec | None
     quantile_ratio: QuantileRatioSpec | None
     quantile: QuantileSpec | None
@@ -151,6 +152,13 @@ class DateColumn(TypedDict, total=False):
     upper: Scalar | None
     format: Scalar
     pivot: Scalar | None
+
+class DesignErrorSpec(TypedDict, total=False):
+    weight: Required[Scalar]
+    replicates: Required[Scalar | Sequence[Scalar]]
+    scale: Required[Scalar]
+    of: Scalar | None
+    max_difference: Scalar | None
 
 class Documented(TypedDict, total=False):
     label: Scalar | Mapping[str, Scalar] | None

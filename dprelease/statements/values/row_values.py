@@ -17,6 +17,7 @@ from dprelease.query.aggregates.count_distinct import CountDistinct
 from dprelease.query.aggregates.frequent import Frequent
 from dprelease.query.aggregates.product_sum import ProductSum
 from dprelease.query.aggregates.quantile import Quantile
+from dprelease.query.aggregates.replicate_difference import ReplicateDifference
 from dprelease.query.aggregates.sum import Sum
 from dprelease.query.aggregates.tree_of_counts import Tree
 
@@ -69,10 +70,7 @@ def _sum_sql(row: Row, total: Sum) -> str:
 
 
 def _product_sql(row: Row, product: ProductSum) -> str:
-    """Return SQL of round(a b / coarse) - offset, rounded half up on integers.
-
-    The engine's division of integers rounds towards 0, so products are made positive before it.
-    """
+    """Return SQL of round(a b / coarse) - offset, rounded half up on integers."""
     left, right = product.left, product.right
     reach = [max(abs(one.least), abs(one.most)) for one in (left, right)]
     wide = "BIGINT" if reach[0] * reach[1] < NARROW else "HUGEINT"
@@ -80,12 +78,40 @@ def _product_sql(row: Row, product: ProductSum) -> str:
         f"(CAST({row.steps(one)} AS {wide}) - {quoting.integer(one.center)})"
         for one in (left, right)
     )
-    value, less = f"{a} * {b}", product.offset
-    if product.coarse > 1:
-        shift = max(0, -product.least - product.offset)
+    lowest = product.least + product.offset
+    value = _rounded_sql(f"{a} * {b}", product.coarse, lowest, product.offset)
+    return _where_present(row, product.beside, value)
+
+
+def _rounded_sql(value: str, coarse: int, lowest: int, less: int = 0) -> str:
+    """Return SQL of round(value / coarse) - less as a BIGINT, rounded half up; at least `lowest`.
+
+    The engine's division of integers rounds towards 0, so values are made positive before it.
+    """
+    if coarse > 1:
+        shift = max(0, -lowest)
         less += shift
-        value = f"({value} + {shift * product.coarse + product.coarse // 2}) // {product.coarse}"
-    return _where_present(row, product.beside, f"CAST({value} - {less} AS BIGINT)")
+        value = f"({value} + {shift * coarse + coarse // 2}) // {coarse}"
+    return f"CAST({value} - {less} AS BIGINT)"
+
+
+def _replicate_difference_sql(row: Row, total: ReplicateDifference) -> str:
+    """Return SQL of round(d x / coarse), where d is the clamped difference of two weights."""
+    ends, value = total.differences, total.value
+    wide = "BIGINT" if total.largest_product < NARROW else "HUGEINT"
+    one, other = (
+        f"CAST({row.steps(weight)} AS {wide}) * {multiplier}"
+        for weight, multiplier in zip(total.factors[:2], total.multipliers, strict=True)
+    )
+    difference = f"({one} - {other})"
+    if ends != total.unclamped_differences:  # least and greatest would pass over a missing value
+        low, high = ends
+        difference = (
+            f"CASE WHEN {difference} < {low} THEN {low} WHEN {difference} > {high} THEN {high} "
+            f"ELSE {difference} END"
+        )
+    product = difference if value is None else f"({difference}) * {row.steps(value)}"
+    return _rounded_sql(product, total.coarse, total.least)
 
 
 def _candidate_number_sql(row: Row, aggregate: Quantile | Tree) -> str:
@@ -109,6 +135,7 @@ WRITERS: dict[type[Aggregate], Writer] = {
     Count: _count_sql,
     Sum: _sum_sql,
     ProductSum: _product_sql,
+    ReplicateDifference: _replicate_difference_sql,
     CountDistinct: _distinct_value_sql,
     Quantile: _candidate_number_sql,
     Tree: _candidate_number_sql,

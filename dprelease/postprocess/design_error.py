@@ -1,0 +1,154 @@
+"""Standard errors under a sampling design, with intervals, from noisy replicate differences.
+
+The parts are N_r = D_r + K_r with independent noise K_r, for r = 1 ... R. With T the sum of the
+D_r^2 and V the sum of the variances of the K_r, the number Q, the sum of N_r^2 less V, has the mean
+T: the design variance `scale` T is estimated by `scale` Q without bias, apart from the last digits
+of the certified upper bounds of the variances.
+
+Q - T is 2 D'K + K'K - V. For normal noise, its distribution depends on D only by T, because K'K
+and D'K are the same in all directions: Q + V then has a noncentral chi-squared distribution. So the
+quantiles of |Q - T| are computed for a grid of T, and the interval consists of all T that are
+compatible with Q. For other noise, they also depend on the direction of D. The quantile is the
+largest one over directions in which one, two, four ... or all of the parts are equal, with the
+largest noise first. `tests/postprocess/test_design_error.py` shows that intervals contain the truth
+at least as often as declared.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from dprelease.mechanisms.base import Mechanism
+from dprelease.numerics.lattice import Floats
+from dprelease.postprocess.estimates import (
+    Ends,
+    FractionArithmetic,
+    Vectors,
+    estimates_in_batches,
+    values_in_batches,
+)
+from dprelease.postprocess.margins import Estimates, Pivot
+from dprelease.postprocess.noise_table import DRAWS, LEAST_TAIL_DRAWS, shuffled_draws
+from dprelease.query.forms.weights import DESIGN_ERROR
+from dprelease.query.measurement import Form, OutputColumn
+
+PLACES, FARTHEST = 65, 64.0
+"""Number of grid points of the root of T / V, and the largest one."""
+
+DEVIATIONS = 3.0
+"""Standard deviations by which the probability of a quantile of draws is raised."""
+
+HALVINGS = 60
+
+
+def _steps(column: OutputColumn) -> Floats:
+    """Return the size of a step of each part, in the column's unit."""
+    return np.array([float(part.step) for part in column.parts])
+
+
+def _differences(column: OutputColumn, vectors: Vectors) -> Floats:
+    """Return the sums of differences (parts, n), in the column's unit."""
+    sums = np.array([vectors[part.name] for part in column.parts], dtype=np.float64)
+    return sums * _steps(column)[:, None]
+
+
+def _values(column: OutputColumn, vectors: Vectors) -> Floats:
+    """Return design errors (n,) of sums without noise, in the column's unit."""
+    squares = np.sum(_differences(column, vectors) ** 2, axis=0)
+    errors: Floats = np.sqrt(float(column.scale) * squares)
+    return errors
+
+
+def _moments(mechanism: Mechanism) -> tuple[float, float]:
+    """Return the variance of the noise and its mean, in steps."""
+    moments = mechanism.variance_bound_and_mean
+    if moments is None:
+        raise TypeError(f"the noise {mechanism.name} has no certified variance")
+    return float(moments[0]), float(moments[1])
+
+
+def _estimates(
+    column: OutputColumn, vectors: Vectors, parts: list[Mechanism], confidence: float
+) -> Estimates:
+    """Return design errors with their intervals, in the column's unit.
+
+    There is no value where T = 0 is compatible with Q.
+    """
+    steps = _steps(column)
+    variances, means = np.array([_moments(one) for one in parts]).T
+    total = float(np.sum(variances * steps**2))
+    noisy = _differences(column, vectors) - (means * steps)[:, None]
+    ratio = np.sum(noisy**2, axis=0) / total - 1.0
+    pivot = _quantiles(tuple(parts), tuple(steps.tolist()), confidence)
+    unit = math.sqrt(float(column.scale) * total)
+    values = unit * np.sqrt(np.where(ratio > 0.0, ratio, math.nan))
+    lower, upper = (unit * end for end in _compatible_roots(ratio, pivot))
+    unsure = ~(lower > 0.0)
+    return Estimates(values, lower, upper, unsure, np.zeros_like(unsure))
+
+
+def _compatible_roots(ratio: Floats, pivot: Pivot) -> tuple[Floats, Floats]:
+    """Return the least and the largest root t of T / V (n,) with |Q / V - t^2| <= width(t).
+
+    `ratio` is Q / V. If no t is compatible, the interval is from 0 to the t nearest to it.
+    """
+    places = pivot.places
+    nearest = float(places[np.argmin(places**2 - pivot.widths)])
+    reach = np.maximum(ratio, 0.0) + float(pivot.widths[0])
+    farthest = pivot.slope + np.sqrt(reach) + 1.0 + nearest
+    low, far = np.zeros_like(ratio), farthest.copy()
+    near, high = np.full_like(ratio, nearest), farthest
+    for _ in range(HALVINGS):
+        middle = (low + far) / 2
+        is_below = middle**2 + pivot.width(middle) < ratio
+        low, far = np.where(is_below, middle, low), np.where(is_below, far, middle)
+        middle = (near + high) / 2
+        fits = middle**2 - pivot.width(middle) <= ratio
+        near, high = np.where(fits, middle, near), np.where(fits, high, middle)
+    return np.where(ratio > pivot.widths[0], low, 0.0), high
+
+
+@lru_cache(maxsize=64)
+def _quantiles(parts: tuple[Mechanism, ...], steps: tuple[float, ...], confidence: float) -> Pivot:
+    """Return quantiles of |Q - T| / V, by roots of T / V."""
+    variances, means = np.array([_moments(one) for one in parts]).T
+    sizes = np.array(steps) / math.sqrt(float(np.sum(variances * np.array(steps) ** 2)))
+    places = np.sinh(np.linspace(0.0, math.asinh(FARTHEST), PLACES))
+    miss = 1.0 - confidence
+    if miss * DRAWS < LEAST_TAIL_DRAWS:  # each part separately, with its share of the probability
+        widths = np.array([float(one.half_width(1.0 - miss / len(parts))) for one in parts])
+        longest = float(np.sum(((widths + np.abs(means)) * sizes) ** 2))
+        return Pivot(places, 2.0 * places * math.sqrt(longest) + max(longest - 1.0, 1.0))
+    order = np.argsort(-np.sqrt(variances) * sizes, kind="stable")
+    noise = shuffled_draws(parts, DRAWS)
+    noise = ((noise - means[:, None]) * sizes[:, None])[order]
+    squares = np.sum(noise**2, axis=0) - 1.0
+    raised = confidence + DEVIATIONS * math.sqrt(confidence * miss / DRAWS)
+    position = math.ceil(raised * DRAWS) - 1
+    widths = np.zeros(PLACES)
+    for number in _numbers_of_equal_parts(len(parts)):
+        along = np.sum(noise[:number], axis=0) / math.sqrt(number)
+        distances = np.abs(2.0 * places[:, None] * along + squares)
+        quantiles = np.partition(distances, position, axis=1)[:, position]
+        widths = np.maximum(widths, quantiles)
+    return Pivot(places, np.maximum.accumulate(widths))
+
+
+def _numbers_of_equal_parts(parts: int) -> list[int]:
+    """Return the powers of two below a number of parts, and the number itself."""
+    return [*(2**i for i in range(parts.bit_length()) if 2**i < parts), parts]
+
+
+def _ends(_column: OutputColumn) -> Ends:
+    """Return the bounds of design errors."""
+    return 0.0, math.inf
+
+
+DESIGN_ERRORS: dict[Form, FractionArithmetic] = {
+    DESIGN_ERROR: FractionArithmetic(
+        values_in_batches(_values), estimates_in_batches(_estimates), _ends, by_rows=False
+    )
+}
