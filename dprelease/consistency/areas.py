@@ -93,8 +93,9 @@ def _area_variance(one: SpaceVariances, area: Area) -> float:
         slopes = np.concatenate((slopes, np.asarray(area.shares[level], np.float64)))
         order = np.argsort(nodes, kind="stable")
         nodes, slopes = nodes[order], slopes[order]
-    terms.add(slopes, one.variances(0, 0, one.tree.counts[0])[nodes])
-    return terms.total(one.tree.levels * one.eta)
+    terms.add(slopes, one.variances_from_below(0, 0, one.tree.counts[0])[nodes])
+    variance = terms.total(one.tree.levels * one.eta)
+    return variance if one.gains is None else one.gains.reduced(variance, area.leaves, area.shares)
 
 
 def _parent_slopes(

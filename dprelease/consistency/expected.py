@@ -100,15 +100,18 @@ def _expected_error(
     errors = ErrorRange(*(math.sqrt(v) * _ROUNDING_FACTOR for v in spread.all()))
     margins = ErrorRange(*(quantile * error + (rest if error else 0.0) for error in errors.all()))
     number = areas * cell_count(structure.sizes, table)
-    measured, summed = _measured_variances(structure, level, table)
+    measured, summed = measured_variances(structure, level, table)
     return ExpectedError(level, table, areas, number, measured, summed, spread, errors, margins)
 
 
-def _measured_variances(
+def measured_variances(
     structure: Structure, level: int, table: Table
 ) -> tuple[float | None, float | None]:
-    """Return the variance of a cell as measured, and as a sum of cells of one measured table."""
-    noise_moments = structure.noise_moments[level]
+    """Return the variance of a cell as measured, and as a sum of cells of one measured table.
+
+    The table is one of a level, or of a grouping.
+    """
+    noise_moments = structure.moments_at(level)
     sums = [
         float(moments.variance) * cell_count(structure.sizes, set(other) - set(table))
         for other, moments in noise_moments.items()
@@ -124,11 +127,11 @@ def _variances_by_space(
 ) -> tuple[dict[Table, Floats], Whole]:
     """Return F of the residual spaces of some tables, and the number of areas for each value.
 
-    Leaves of the last level under one parent share one value.
+    Leaves of the last level under one parent share one value, unless groupings are measured.
     """
     tree = variances.structure.tree
     areas, picked = np.ones(tree.counts[level], np.int64), np.arange(tree.counts[level])
-    if level == tree.levels - 1:
+    if level == tree.levels - 1 and not variances.structure.groupings:
         fan = tree.fan(level - 1) if level else areas.sum(keepdims=True)
         areas = fan[fan > 0]
         picked = tree.starts[level - 1][:-1][fan > 0] if level else np.zeros(1, np.int64)

@@ -33,6 +33,7 @@ from dprelease.consistency.fixed_point import (
     sibling_differences,
     sibling_sums,
 )
+from dprelease.consistency.group_gains import Errors
 from dprelease.consistency.tree import Ranges
 from dprelease.consistency.variances import SpaceVariances, Variances
 
@@ -57,12 +58,13 @@ def own_contrasts(variances: Variances, read: Read, level: int, start: int, stop
     """Return m, the weighted contrasts of the tables of a level, for the spaces that they measure.
 
     The first table of a space has weight 1, and other tables enter as weighted differences from the
-    first. So nothing is rounded if there is one table, or an exact one.
+    first. So nothing is rounded if there is one table, or an exact one. Changes that follow from
+    measured groupings are added to the contrasts of the last level.
     """
     structure = variances.structure
     own: Contrasts = {}
     first: Contrasts = {}
-    for table, moments in structure.noise_moments[level].items():
+    for table, moments in structure.moments_at(level).items():
         parts = contrasts(structure.sizes, table, read(level, table, start, stop))
         for space, part in parts.items():
             weights = variances.weights[level][space]
@@ -79,6 +81,12 @@ def own_contrasts(variances: Variances, read: Read, level: int, start: int, stop
                 difference = require_below(scaled - first[space], structure.limit(space))
                 own[space] = own[space] + round_half_even(
                     weights[table] * difference.astype(np.float64)
+                )
+    if level == structure.tree.levels - 1:
+        for space, changes in variances.changes.items():
+            for groups, change in changes:
+                own[space] = require_below(
+                    own[space] + change[groups[start:stop]], structure.limit(space)
                 )
     return own
 
@@ -198,18 +206,47 @@ def rounding_bounds(variances: Variances, space: Table) -> list[float]:
     - `space`: the residual space; the bound holds for each of its contrasts.
     """
     if space not in variances.rounding_bounds:
-        variances.rounding_bounds[space] = _compute_rounding_bounds(variances, space)
+        bounds, gains = rounding_bounds_of_tree(variances, space), variances.of[space].gains
+        if gains is not None:
+            errors = errors_of_gains(variances, space)
+            bounds = [one + gains.error_at(level, errors) for level, one in enumerate(bounds)]
+        variances.rounding_bounds[space] = bounds
     return variances.rounding_bounds[space]
 
 
+def rounding_bounds_of_tree(variances: Variances, space: Table) -> list[float]:
+    """Return the bounds without the errors that measured groupings add."""
+    if space not in variances.rounding_bounds_of_tree:
+        variances.rounding_bounds_of_tree[space] = _compute_rounding_bounds(variances, space)
+    return variances.rounding_bounds_of_tree[space]
+
+
+def errors_of_gains(variances: Variances, space: Table) -> Errors:
+    """Return the errors of which the effect of measured groupings on a space is a function."""
+    structure, space_variances = variances.structure, variances.of[space]
+    step, limit = _rounding_step(variances, space), structure.limit(space)
+    groupings = range(structure.tree.levels, len(variances.weights))
+    own = max(_own_error(variances, level, space, step) for level in groupings)
+    leaf = rounding_bounds_of_tree(variances, space)[-1]
+    return Errors(leaf, own, 4 * space_variances.eta * limit)
+
+
+def _rounding_step(variances: Variances, space: Table) -> float:
+    """Return the largest error of one product, in units of values."""
+    return 0.5 + (variances.of[space].eta + 2.0**-52) * variances.structure.limit(space)
+
+
 def _compute_rounding_bounds(variances: Variances, space: Table) -> list[float]:
+    """Return the bounds of estimates from the tree, for changed measurements of the leaves."""
     structure, space_variances = variances.structure, variances.of[space]
     tree = structure.tree
-    step = 0.5 + (space_variances.eta + 2.0**-52) * structure.limit(space)
+    gains = space_variances.gains
+    step = _rounding_step(variances, space)
     up = [0.0] * (tree.levels + 1)
     for level in reversed(range(tree.levels)):
-        tables = variances.weights[level][space]
-        own = step * max(0, len(tables) - 1) + _mean_error(variances, level, space)
+        own = _own_error(variances, level, space, step)
+        if gains is not None and level == tree.levels - 1:
+            own += gains.change_error
         weight = space_variances.measurement_weights[level]
         above = (1.0 - weight) * tree.fan(level)[: len(weight)] * up[level + 1]
         up[level] = float((above + weight * own).max()) + (step if level < tree.levels - 1 else 0.0)
@@ -234,13 +271,17 @@ def _inherited_error(
     return float(inherited.max())
 
 
-def _mean_error(variances: Variances, level: int, space: Table) -> float:
-    """Return 1/2 if a noise mean that is not whole in units of values is subtracted, else 0."""
+def _own_error(variances: Variances, level: int, space: Table, step: float) -> float:
+    """Return the largest error of `own_contrasts`: `step` for each table beyond the first.
+
+    One half is added if a noise mean that is not whole in units of values is subtracted.
+    """
     structure = variances.structure
     used = variances.weights[level][space]
     means = [
-        structure.noise_moments[level][t].mean * cell_count(structure.sizes, t)
+        structure.moments_at(level)[t].mean * cell_count(structure.sizes, t)
         for t in used
         if not space
     ]
-    return 0.5 if any((mean * 2**structure.bits).denominator > 1 for mean in means) else 0.0
+    is_rounded = any((mean * 2**structure.bits).denominator > 1 for mean in means)
+    return step * max(0, len(used) - 1) + (0.5 if is_rounded else 0.0)

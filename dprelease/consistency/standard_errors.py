@@ -25,7 +25,7 @@ import numpy as np
 
 from dprelease.consistency.algebra import Table, cell_count, spaces_of
 from dprelease.consistency.fixed_point import Floats, Whole
-from dprelease.consistency.passes import rounding_bounds
+from dprelease.consistency.passes import rounding_bounds, rounding_bounds_of_tree
 from dprelease.consistency.variances import Variances
 
 _ROUNDING_FACTOR = 1 + 2.0**-40  # of fewer than 2**12 operations, each within 1 +- 2**-53
@@ -99,27 +99,33 @@ def standard_errors(
     )
 
 
-def rounding_error(variances: Variances, table: Table) -> list[int]:
+def rounding_error(variances: Variances, table: Table, *, of_tree: bool = False) -> list[int]:
     """Return, by level, how far a cell may be from exact least squares, in units of values.
 
     Each contrast D_T is wrong by at most e_T (`passes.rounding_bounds`). The cell x_S is computed
     from the contrasts with row sums below 2 for each attribute of T, and of 1 / n_i for each other
     attribute. The bound is therefore sum_T 2**|T| e_T / N_(S - T), plus 2**|S| for the rounding in
-    the module `cells`.
+    the module `cells`. `of_tree`: without errors that measured groupings add.
     """
     sizes, levels = variances.structure.sizes, variances.structure.tree.levels
-    parts = {space: rounding_bounds(variances, space) for space in spaces_of(sizes, table)}
+    bounds = rounding_bounds_of_tree if of_tree else rounding_bounds
+    parts = {space: bounds(variances, space) for space in spaces_of(sizes, table)}
     return [
         math.ceil(
-            _ROUNDING_FACTOR
-            * sum(
-                2.0 ** len(space) * part[level] / cell_count(sizes, set(table) - set(space))
-                for space, part in parts.items()
-            )
+            error_of_cell(sizes, table, {space: part[level] for space, part in parts.items()})
         )
         + (0 if not table else 1 << len(table))
         for level in range(levels)
     ]
+
+
+def error_of_cell(sizes: tuple[int, ...], table: Table, of: Mapping[Table, float]) -> float:
+    """Return how far a cell may be from exact least squares, for such errors of the contrasts."""
+    parts = (
+        2.0 ** len(space) * error / cell_count(sizes, set(table) - set(space))
+        for space, error in of.items()
+    )
+    return _ROUNDING_FACTOR * sum(parts)
 
 
 def half_widths(

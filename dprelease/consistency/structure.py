@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dprelease.consistency.algebra import Table, residual_spaces
-from dprelease.consistency.fixed_point import value_bits
+from dprelease.consistency.fixed_point import Whole, value_bits
 from dprelease.consistency.tree import Ranges, Tree
 
 
@@ -25,6 +25,20 @@ class NoiseMoments:
     mean: Fraction = Fraction(0)
 
 
+@dataclass(frozen=True)
+class MeasuredGrouping:
+    """Measured tables of a grouping, which divides the leaves in another way than the tree.
+
+    - `groups`: the group of each leaf.
+    - `size`: the number of groups.
+    - `noise_moments`: the measured tables, if any, each with the moments of its noise.
+    """
+
+    groups: Whole
+    size: int
+    noise_moments: Mapping[Table, NoiseMoments]
+
+
 class Structure:
     """Everything that is known of a family of tables before data is read.
 
@@ -34,9 +48,12 @@ class Structure:
       order), each with the moments of its noise.
     - `largest`: a public, conservative bound of every count or sum, noise included; the unit of
       values follows from it.
+    - `groupings`: groupings of the leaves whose tables are measured as well. A grouping counts as a
+      further level after those of the tree, with its groups as areas.
 
     Raises ValueError if there is not one set of measured tables for each level, a table is not an
-    ascending set of attributes, or a variance is negative.
+    ascending set of attributes, or a variance is negative. `Variances` raises ValueError if a
+    grouping measures a residual space that the last level does not measure.
     """
 
     def __init__(
@@ -45,11 +62,13 @@ class Structure:
         tree: Tree,
         noise_moments: Sequence[Mapping[Table, NoiseMoments]],
         largest: int = 1 << 29,
+        groupings: Sequence[MeasuredGrouping] = (),
     ) -> None:
         self.sizes = tuple(sizes)
         self.tree = tree
         self.largest = largest
         self.noise_moments = [dict(level) for level in noise_moments]
+        self.groupings = tuple(groupings)
         if len(self.noise_moments) != tree.levels:
             raise ValueError("every level of the tree has its own set of measured tables")
         for table, moments in self._tables_and_mechanisms():
@@ -76,6 +95,11 @@ class Structure:
         found.noise_moments = self.noise_moments[level:]
         return found
 
+    def moments_at(self, level: int) -> Mapping[Table, NoiseMoments]:
+        """Return the measured tables of a level of the tree, or of a grouping; perhaps none."""
+        tables = [*self.noise_moments, *(one.noise_moments for one in self.groupings)]
+        return tables[level] if level < len(tables) else {}
+
     def _tables_and_mechanisms(self) -> Iterator[tuple[Table, NoiseMoments]]:
-        for level in self.noise_moments:
+        for level in (*self.noise_moments, *(one.noise_moments for one in self.groupings)):
             yield from level.items()

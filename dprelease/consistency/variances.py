@@ -33,8 +33,9 @@ numbers. So (1 + slack) F >= the variance of the published value, with slack = 1
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
+from fractions import Fraction
 
 import numpy as np
 
@@ -46,8 +47,11 @@ from dprelease.consistency.fixed_point import (
     running_sums,
     variance_bits,
 )
+from dprelease.consistency.group_gains import GroupGains
 from dprelease.consistency.structure import Structure
 from dprelease.consistency.tree import Ranges, Tree
+
+Changes = Mapping[Table, Sequence[tuple[Whole, Whole]]]
 
 _BATCH_SIZE = 1 << 20
 INFINITE = -1  # a number that stands for an infinite variance
@@ -82,6 +86,15 @@ class SpaceVariances:
         ] = []  # F of every level but the last, which follows from its parents'
         for level in range(max(1, tree.levels - 1)):
             self.final.append(self.variances(level, 0, tree.counts[level]))
+        self.gains: GroupGains | None = None
+
+    def add_groups(self, groups: Sequence[Whole], noise: Sequence[Sequence[Fraction]]) -> None:
+        """Include measured groups of leaves in F, which is then known for the last level, too.
+
+        See `GroupGains` for the parameters.
+        """
+        self.gains = GroupGains(self, groups, noise)
+        self.final = self.gains.final_variances()
 
     def _compute_upward(self, level: int) -> None:
         last = level == self.tree.levels - 1
@@ -128,6 +141,7 @@ class SpaceVariances:
         slices[-1] = slice(None)  # one number for all areas
         found = copy(self)
         found.tree = tree
+        found.gains = None  # of the whole tree
         found.own, found.bits = self.own[level:], self.bits[level:]
         found.least = self.least[level:]
         found.upward = [values[s] for values, s in zip(self.upward[level:], slices, strict=True)]
@@ -243,19 +257,39 @@ class Variances:
     def __init__(self, structure: Structure) -> None:
         self.structure = structure
         self.rounding_bounds: dict[Table, list[float]] = {}  # results of `passes.rounding_bounds`
+        self.rounding_bounds_of_tree: dict[Table, list[float]] = {}  # without measured groupings
+        self.changes: Changes = {}
+        """For each space, and each grouping that measures it, the group of each leaf, and what is
+        added to the measured contrasts of a group's leaves (module `group_changes`)."""
         self.weights: list[dict[Table, dict[Table, float]]] = []  # by level and space
-        own: dict[Table, list[float | None]] = {space: [] for space in structure.spaces}
-        for noise_moments in structure.noise_moments:
+        own: dict[Table, list[Fraction | None]] = {space: [] for space in structure.spaces}
+        levels = structure.tree.levels
+        for at in range(levels + len(structure.groupings)):
             level: dict[Table, dict[Table, float]] = {}
             for space in structure.spaces:
                 cell_variances = {
-                    table: moments.variance for table, moments in noise_moments.items()
+                    table: moments.variance for table, moments in structure.moments_at(at).items()
                 }
                 variance, weights = own_weights(structure.sizes, space, cell_variances)
-                own[space].append(None if variance is None else float(variance))
+                own[space].append(variance)
                 level[space] = {table: float(weight) for table, weight in weights.items()}
             self.weights.append(level)
-        self.of = {space: SpaceVariances(structure.tree, own[space]) for space in structure.spaces}
+        self.of = {
+            space: SpaceVariances(
+                structure.tree, [None if v is None else float(v) for v in own[space][:levels]]
+            )
+            for space in structure.spaces
+        }
+        for space, one in self.of.items():
+            measured = [
+                (grouping.groups, [variance] * grouping.size)
+                for grouping, variance in zip(structure.groupings, own[space][levels:], strict=True)
+                if variance is not None
+            ]
+            if measured and one.own[-1] is None:
+                raise ValueError("a grouping measures what the last level does not measure")
+            if measured:
+                one.add_groups(*zip(*measured, strict=True))
 
     def with_largest(self, largest: int) -> Variances:
         """Return the same variances, with the unit of values for another declared largest number.
@@ -264,8 +298,8 @@ class Variances:
         """
         old = self.structure
         found = copy(self)
-        found.rounding_bounds = {}
-        found.structure = Structure(old.sizes, old.tree, old.noise_moments, largest)
+        found.rounding_bounds, found.rounding_bounds_of_tree, found.changes = {}, {}, {}
+        found.structure = Structure(old.sizes, old.tree, old.noise_moments, largest, old.groupings)
         return found
 
     def part(self, level: int, ranges: Ranges) -> Variances:
@@ -279,6 +313,11 @@ class Variances:
             space: values[level:] for space, values in self.rounding_bounds.items()
         }
         found.weights = self.weights[level:]
+        leaves = slice(*ranges[-1])
+        found.changes = {
+            space: [(groups[leaves], change) for groups, change in changes]
+            for space, changes in self.changes.items()
+        }
         tree = found.structure.tree
         found.of = {space: one.part(tree, level, ranges) for space, one in self.of.items()}
         return found

@@ -141,7 +141,7 @@ class FamilyQueries:
         reported: set[tuple[str, frozenset[str]]] = set()
         for query in self.queries:
             spec = self.spec.queries[query]
-            for level in (None, *spec.hierarchy):
+            for level in spec.measured_levels:
                 for i, keys in enumerate(spec.attributes_at(level)):
                     other = seen.setdefault((level, frozenset(keys)), query)
                     if other == query or (query, frozenset(keys)) in reported:

@@ -79,7 +79,7 @@ class Query:
     groupings: tuple[Key, ...] = ()
     """Further keys of a family of consistent tables, whose values contain areas of the last level.
 
-    Their tables are sums of the estimates of the last level, and are not measured."""
+    Their tables are sums of the estimates of the last level, and some of them are also measured."""
     family: str = ""
     """The name of the family of consistent tables; empty for a single table."""
     declared_family: QuerySpec | None = field(default=None, compare=False, repr=False)
@@ -344,8 +344,8 @@ class _Resolver:
                 reason = "it names the privacy unit"
                 self.refuse("DP-QUERY-002", "group_by", i, column=column, reason=reason)
             else:
-                levels = {} if self.family is None else self.family.levels
-                key = levels.get(column) or key_of(column, table.columns[column])
+                areas = {} if self.family is None else self.family.areas
+                key = areas.get(column) or key_of(column, table.columns[column])
                 if isinstance(key, Key):
                     keys.append(key)
                 else:

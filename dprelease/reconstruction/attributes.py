@@ -123,7 +123,7 @@ def _area_attribute(column: str, keys: tuple[Key, ...], leaf: Key) -> Attribute:
     texts = tuple(map(str, leaf.values))
     places = {}
     for key in keys:
-        if key.level:
+        if key.leaf:
             inside = [key.ancestors[i] for i in range(len(texts))]
         else:
             at = {str(value): i for i, value in enumerate(key.values)}

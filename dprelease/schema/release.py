@@ -132,14 +132,20 @@ class QuerySpec(Documented):
         `cube` declares all subsets of its keys, and `rollup` all prefixes of its keys. `hierarchy`
         declares a table of each key alone; the values of such keys name the higher levels (as a
         county code names the state). With `consistent`, `hierarchy` is a tree of areas: the whole
-        and each level, with every marginal, or with those of `marginals_at`.
+        and each level, with every marginal, or with those of `marginals_at`. Groupings have only
+        the tables of `marginals_at`.
         """
         return tuple(
             (*key, *keys)
-            for level in (None, *self.hierarchy)
+            for level in self.measured_levels
             for key in [() if level is None else (level,)]
             for keys in self.attributes_at(level)
         )
+
+    @property
+    def measured_levels(self) -> tuple[str | None, ...]:
+        """The whole area (None), each level, and each grouping with measured tables."""
+        return (None, *self.hierarchy, *(n for n in self.groupings if n in self.marginals_at))
 
     @property
     def keys_of_tables(self) -> tuple[tuple[str, ...], ...]:
@@ -209,7 +215,7 @@ class QuerySpec(Documented):
     def computed_table_names(self, name: str) -> list[str]:
         """Return the names of the tables of synthetic persons and of groupings, if there are any.
 
-        No measurement has these names.
+        No measurement has these names; tables of groupings that are measured are not listed.
         """
         publishes_records = self.consistent is not None and self.consistent.publish.records
         found = [f"{name}_invented"] if publishes_records else []
@@ -219,9 +225,9 @@ class QuerySpec(Documented):
             grouping_table_name(table, spec.group_by, grouping, i)
             for i, grouping in enumerate(self.groupings)
             for table, spec in tables.items()
-            if last and spec.group_by[:1] == last and grouping not in keys
+            if last and spec.group_by[:1] == last and grouping not in keys - {*self.marginals_at}
         ]
-        return found + list(dict.fromkeys(named))
+        return found + [one for one in dict.fromkeys(named) if one not in tables]
 
     def _with_bands(self, keys: tuple[str, ...]) -> QuerySpec:
         """Return the query with these keys, and with the intervals of a histogram."""
@@ -243,10 +249,11 @@ class QuerySpec(Documented):
             seen.add(frozenset(keys))
 
     def _refuse_unknown_levels(self, areas: tuple[str, ...]) -> None:
-        """Refuse tables at an unknown level of consistent tables."""
+        """Refuse tables at an unknown level of consistent tables, or of an unknown grouping."""
+        levels = (*areas, *self.groupings) if areas else ()
         for level in self.marginals_at:
-            if level not in areas:
-                known = f"levels are {', '.join(areas)}" if areas else "there are none"
+            if level not in levels:
+                known = f"levels are {', '.join(levels)}" if areas else "there are none"
                 problem = f"'{level}' is not a level of a `hierarchy` with `consistent`: {known}"
                 refuse("DP-DECL-003", problem=problem, key="marginals_at")
 

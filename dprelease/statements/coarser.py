@@ -56,14 +56,14 @@ def containing_cell_sql(
 
 
 def level_above(finest: KeySpace, keys: KeySpace) -> KeySpace | None:
-    """Return the keys of the finest cells at a table's level of areas.
+    """Return the keys of the finest cells at a table's level of areas, or at its grouping.
 
     Returns None if summing the cells of that level first would save nothing: for tables of the
     last level, and for tables with all attributes.
     """
-    areas = [key for key in keys.keys if key.level]
-    attributes = [key for key in finest.keys if not key.level]
-    same = {key.column for key in areas} == {key.column for key in finest.keys if key.level}
+    areas = [key for key in keys.keys if key.leaf]
+    attributes = [key for key in finest.keys if not key.leaf]
+    same = {key.column for key in areas} == {key.column for key in finest.keys if key.leaf}
     if same or len(keys.keys) == len(areas) + len(attributes):
         return None
     return KeySpace((*areas, *attributes))

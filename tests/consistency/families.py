@@ -10,7 +10,7 @@ import numpy as np
 
 from dprelease.consistency.algebra import cell_count, squared_lengths, subtables
 from dprelease.consistency.estimates import pieces
-from dprelease.consistency.structure import NoiseMoments, Structure
+from dprelease.consistency.structure import MeasuredGrouping, NoiseMoments, Structure
 from dprelease.consistency.tree import Tree
 
 
@@ -77,6 +77,26 @@ def random_case(rng, *, levels=None, sizes=None, exact=True, full=0.7, share=0.4
     return Case(structure, noised(structure, rng, random_truth(structure, rng)))
 
 
+def with_random_groupings(case, rng, number=2):
+    """Return the same family with measured groupings of the areas of the last level, at random."""
+    old, groupings, measured = case.structure, [], dict(case.measured)
+    cells = random_truth(old, rng)[-1]
+    possible = sorted({t for table in old.noise_moments[-1] for t in subtables(table)})
+    for level in range(old.tree.levels, old.tree.levels + number):
+        size = int(rng.integers(1, 6))  # perhaps with empty groups
+        groups = rng.integers(0, size, old.tree.counts[-1])
+        variances = {t: Fraction(10) ** int(rng.integers(-4, 5)) for t in possible}
+        laws = {t: NoiseMoments(v, v / 3) for t, v in variances.items() if rng.random() < 0.6}
+        for table, law in laws.items():
+            sums = np.zeros((size, *(old.sizes[i] for i in table)), np.int64)
+            np.add.at(sums, groups, marginal(cells, table))
+            noise = rng.normal(float(law.mean), float(law.variance) ** 0.5, sums.shape)
+            measured[level, table] = sums + np.rint(noise).astype(np.int64)
+        groupings.append(MeasuredGrouping(groups, size, laws))
+    structure = Structure(old.sizes, old.tree, old.noise_moments, old.largest, groupings)
+    return Case(structure, measured)
+
+
 def random_truth(structure, rng, mean=4.0):
     cells = [
         rng.poisson(mean * rng.random((count, *structure.sizes)) ** 4).astype(np.int64)
@@ -114,9 +134,12 @@ class Dense:
                 else:
                     start, stop = tree.starts[level][v : v + 2]
                     self.members[level][v] = self.members[level + 1][start:stop].sum(axis=0)
+        for grouping in structure.groupings:
+            inside = np.arange(grouping.size)[:, None] == grouping.groups
+            self.members.append(inside @ self.members[tree.levels - 1])
         self.rows, self.values, self.variances = [], [], []
         for (level, table), measured in case.measured.items():
-            law = structure.noise_moments[level][table]
+            law = structure.moments_at(level)[table]
             self.rows.append(np.kron(self.members[level], self.summing(table)))
             flat = [Fraction(int(y)) - law.mean for y in measured.ravel()]
             self.values.extend(flat)

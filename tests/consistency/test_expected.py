@@ -67,7 +67,7 @@ PLANTED = {
         lambda kept: lambda each, areas: kept(each, np.ones_like(areas)),
     ),
     "the best table alone, not summed": (
-        "_measured_variances",
+        "measured_variances",
         lambda kept: lambda *a: (kept(*a)[0], kept(*a)[0]),
     ),
     "areas of the piece before": (

@@ -20,6 +20,7 @@ from dprelease.consistency.algebra import (
 from dprelease.consistency.areas import Area, area_variances
 from dprelease.consistency.estimates import estimates_fit, first_pass, pieces
 from dprelease.consistency.fixed_point import FixedPointRangeError, value_bits
+from dprelease.consistency.group_changes import with_groups
 from dprelease.consistency.standard_errors import (
     cell_coefficients,
     final_variances_at,
@@ -41,6 +42,7 @@ from tests.consistency.families import (
     random_case,
     random_truth,
     whole_tree,
+    with_random_groupings,
 )
 
 
@@ -55,8 +57,8 @@ def estimates(case: Case, **kwargs):
 
 def agrees_with_dense(case: Case, rng) -> int:
     """Hold every table, standard error and area of a family against one dense solve."""
-    structure = case.structure
-    known, dense = Variances(structure), Dense(case)
+    structure, dense = case.structure, Dense(case)
+    known = with_groups(Variances(structure), case.read, int(rng.integers(1, 200)))
     x, covariance, projection = dense.solve()
     published = publishable(known)
     found = whole_tree(known, case.read, published, cells_at_most=int(rng.integers(1, 200)))
@@ -119,6 +121,15 @@ def test_random_families_equal_a_dense_solve(seed):
     agrees_with_dense(random_case(rng), rng)
 
 
+@pytest.mark.share(0.25)
+@pytest.mark.parametrize("seed", range(40))
+def test_measured_groupings_equal_a_dense_solve(seed):
+    """Accurate and inaccurate ones, empty groups, ragged trees, areas that are known exactly."""
+    rng = np.random.default_rng([70, seed])
+    case = random_case(rng, levels=int(rng.integers(2, 5)), full=0.9)
+    agrees_with_dense(with_random_groupings(case, rng), rng)
+
+
 @pytest.mark.audit
 @pytest.mark.parametrize("seed", range(60, 1000))
 def test_many_families_equal_a_dense_solve(seed):
@@ -175,9 +186,11 @@ def test_exact_fractions_differ_by_less_than_the_stated_bound(seed):
         )
     structure = Structure(sizes, structure.tree, structure.noise_moments)
     case = Case(structure, noised(structure, rng, random_truth(structure, rng)))
-    known, dense = Variances(structure), Dense(case)
+    case = with_random_groupings(case, rng, number=seed % 2)
+    structure, dense = case.structure, Dense(case)
+    known = with_groups(Variances(structure), case.read)
     x = np.array(dense.exact(), object)
-    found = estimates(case)
+    found = whole_tree(known, case.read, publishable(known))
     for level, tables in enumerate(found):
         for table, values in tables.items():
             exact = dense.query(level, table) @ x

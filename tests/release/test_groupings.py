@@ -31,6 +31,7 @@ from tests.release.families_of_areas import (
     CLASSES,
     GROUPED,
     TOWNS,
+    TREE,
     declared,
     published,
     written,
@@ -55,6 +56,11 @@ SITUATIONS: dict[str, dict[str, str]] = {
         "asked": "hierarchy: [state, town]\n    marginals: [[], [sex]]\n"
         "    marginals_at: {town: [[band, sex]]}",
         "consistent": f"{{{GROUPINGS}, non_negative: true, zeros: [{{band: 0-17, sex: m}}]}}",
+    },
+    "measured": {
+        "asked": f"{TREE}\n    marginals_at: {{market: [[], [sex]], size: [[band, sex]]}}",
+        "consistent": f"{{{GROUPINGS}, non_negative: true}}",
+        "columns": '{n: {count: "*"}, pay: {sum: pay}, mean: {mean: pay}}',
     },
     "noise with a mean": {
         "consistent": f"{{{GROUPINGS}}}",

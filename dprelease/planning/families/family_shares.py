@@ -10,6 +10,8 @@ the same sum have the same cost. The plan with these shares is then computed lik
 only the quality of the shares depends on this assumption. Under a pure guarantee costs add up
 differently, and weights stay as declared.
 
+Measured tables of groupings have shares by a simple rule.
+
 The search uses floats, and its last bits may differ between machines. The manifest of a release
 records the noise of each table, and a verifier reads the shares from there.
 """
@@ -87,7 +89,10 @@ def _targets(agreed: FamilyColumn, spec: ConsistentSpec) -> dict[Placed, tuple[i
 
 
 def _noisy_tables(agreed: FamilyColumn) -> list[PlacedTable]:
-    """Return the tables that divide the budget: all tables that are not published exactly."""
+    """Return the tables that divide the budget optimally: those that are not published exactly.
+
+    Tables of groupings are not among them (`_weights_of_groupings`).
+    """
     return [table for table in agreed.shape.placed if not agreed.is_exact(table)]
 
 
@@ -155,6 +160,7 @@ def _optimality_text(shared: SharedColumn, allocation: Allocation) -> str:
         f"the mean variance of '{shared.family}.{shared.agreed.name}' over its tables, "
         f"{'weighted as `targets` say' if shared.spec.targets else 'each alike'}, is at most "
         f"{100 * gap:.2g} % above the least that any shares have"
+        f"{', without the tables of groupings' if shared.agreed.shape.grouping_tables else ''}"
     )
 
 
@@ -233,6 +239,8 @@ def share_problem_of(
     weights = {(table.level, table.attributes): 1.0 for table in shape.placed}
     limits = {}
     for place, (_, target) in shared.targets.items():
+        if place[0] >= len(shape.levels):
+            continue  # a grouping
         if target.weight is not None:
             weights[place] = float(target.weight)
         level, attributes = place
@@ -273,7 +281,24 @@ def weights_of(shared: SharedColumn, allocation: Allocation) -> dict[tuple[str, 
         )  # the width of the noise is 1 / weight
         name = table.name, shared.agreed.measurement.name
         weights[name] = Fraction(max(numerator, 1), 2**20)
-    return weights
+    return weights | _weights_of_groupings(shared)
+
+
+def _weights_of_groupings(shared: SharedColumn) -> dict[tuple[str, str], Fraction]:
+    """Return the factors of the weights of measured tables of groupings.
+
+    The search for shares leaves them out, because its variances are those of a tree. Each of them
+    has the mean share of all other tables, times the square root of its weight as a target: the
+    weighted sum of the variances of separate tables is least with such shares. The width of the
+    noise is 1 / factor, so a factor is the square root of a share.
+    """
+    found = {}
+    for table in shared.agreed.shape.grouping_tables:
+        _, target = shared.targets.get((table.level, table.attributes), (0, None))
+        weight = Fraction(1) if target is None else target.weight or Fraction(1)
+        root = math.isqrt(math.isqrt(math.floor(weight * 2**80)))
+        found[table.name, shared.agreed.measurement.name] = Fraction(max(root, 1), 2**20)
+    return found
 
 
 def _missed_target_errors(

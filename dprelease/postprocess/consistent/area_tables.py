@@ -15,12 +15,14 @@ from typing import cast
 
 import numpy as np
 
-from dprelease.consistency.algebra import Table
+from dprelease.consistency.algebra import Table, spaces_of
 from dprelease.consistency.areas import Area, area_variances
-from dprelease.consistency.expected import ErrorRange, ExpectedError
+from dprelease.consistency.expected import ErrorRange, ExpectedError, measured_variances
 from dprelease.consistency.fixed_point import Whole
+from dprelease.consistency.passes import errors_of_gains
 from dprelease.consistency.standard_errors import (
     cell_coefficients,
+    error_of_cell,
     rounding_error,
     variance_upper_bound,
 )
@@ -61,6 +63,8 @@ class AreaErrors:
     that are part of a larger one."""
     partial_leaves: int
     """The number of leaves that lie partly in the area."""
+    group_errors: dict[Table, float]
+    """The largest errors of contrasts that measured groupings add, in units of values."""
 
     @classmethod
     def of(cls, variances: Variances, tree: Tree, leaves: Integers, shares: Floats) -> AreaErrors:
@@ -80,7 +84,12 @@ class AreaErrors:
         found, partial = area_variances(variances, area), int((shares < 1).sum())
         if not partial:
             found |= dict.fromkeys(_exact_spaces(variances, made), 0.0)
-        return cls(found, list(map(len, made)), partial)
+        group_errors = {
+            space: one.gains.error_of(leaves, shares, errors_of_gains(variances, space))
+            for space, one in variances.of.items()
+            if one.gains is not None
+        }
+        return cls(found, list(map(len, made)), partial, group_errors)
 
     def standard_error(self, variances: Variances, table: Table) -> float:
         """Return the standard error of a cell of a table, in steps, rounded up."""
@@ -91,11 +100,14 @@ class AreaErrors:
 
     def max_rounding_error(self, variances: Variances, table: Table) -> float:
         """Return an upper bound, in units of values, of the fixed-point error of a cell."""
-        bounds = rounding_error(variances, table)
+        sizes = variances.structure.sizes
+        bounds = rounding_error(variances, table, of_tree=True)
         whole = sum(
             number * bounds[level] for level, number in enumerate(self.whole_areas_by_level)
         )
-        return round_up(Fraction(whole + self.partial_leaves * (bounds[-1] + 1)))
+        spaces = {space: self.group_errors.get(space, 0.0) for space in spaces_of(sizes, table)}
+        groups = math.ceil(error_of_cell(sizes, table, spaces))
+        return round_up(Fraction(whole + self.partial_leaves * (bounds[-1] + 1) + groups))
 
 
 def _exact_spaces(variances: Variances, areas: Sequence[Integers]) -> Iterator[Table]:
@@ -195,11 +207,9 @@ def expected_group_errors(column: FamilyColumn) -> list[ExpectedError]:
             rounding = [math.ldexp(one.max_rounding_error(known, table), -bits) for one in groups]
             margins = [column.quantile * e + r for e, r in zip(errors, rounding, strict=True)]
             ranges = ([e * e for e in errors], errors, margins)
-            rows.append(
-                ExpectedError(
-                    placed.level, table, len(groups), size, None, None, *map(_range_of, ranges)
-                )
-            )
+            measured = measured_variances(known.structure, placed.level, table)
+            numbers = len(groups), size, *measured
+            rows.append(ExpectedError(placed.level, table, *numbers, *map(_range_of, ranges)))
     return rows
 
 

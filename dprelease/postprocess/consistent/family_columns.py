@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from statistics import NormalDist
 
 from dprelease.consistency.algebra import Table
-from dprelease.consistency.structure import NoiseMoments, Structure
+from dprelease.consistency.structure import MeasuredGrouping, NoiseMoments, Structure
 from dprelease.consistency.variances import Variances
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.common.invariant import Invariant
@@ -30,7 +30,8 @@ SMALL = 8.0
 DERIVED: tuple[Form, ...] = (SUM, MEAN, RATIO)
 """Forms of columns computed from two counts or sums."""
 
-MomentsByLevel = tuple[tuple[tuple[Table, NoiseMoments], ...], ...]  # by level, in declared order
+TableMoments = tuple[tuple[Table, NoiseMoments], ...]  # in declared order
+MomentsByLevel = tuple[TableMoments, ...]
 
 
 @dataclass(frozen=True)
@@ -116,12 +117,13 @@ class FamilyColumn:
 
         Raises TypeError if noise has no certified variance, which `step.all_findings` rejects.
         """
-        return tuple(
-            tuple((one.attributes, self._moments(one)) for one in self.shape.at(level))
-            for level in range(len(self.shape.levels))
-        )
+        return tuple(self._moments_at(level) for level in range(len(self.shape.levels)))
 
-    def _moments(self, placed: PlacedTable) -> NoiseMoments:
+    def _moments_at(self, level: int) -> TableMoments:
+        return tuple((one.attributes, self.moments_of(one)) for one in self.shape.at(level))
+
+    def moments_of(self, placed: PlacedTable) -> NoiseMoments:
+        """Return the moments of the noise of a measured table; errors as in `noise_moments`."""
         moments = self.mechanism_of(placed.table).variance_bound_and_mean
         if moments is None:
             raise TypeError("a law without a variance has no weight")
@@ -130,7 +132,13 @@ class FamilyColumn:
     @cached_property
     def variances(self) -> Variances:
         """Return the variances of estimates, before any data is read."""
-        return variances_of(self.shape.sizes, self.shape.parents, self.noise_moments)
+        shape = self.shape
+        groupings = tuple(
+            (key.ancestors, key.size, self._moments_at(level))
+            for level, key in enumerate(shape.groupings, len(shape.levels))
+            if shape.grouping_tables
+        )
+        return variances_of(shape.sizes, shape.parents, self.noise_moments, groupings)
 
     @cached_property
     def quantile(self) -> float:
@@ -143,7 +151,8 @@ class FamilyColumn:
         """
         confidence = float(self.confidence)
         wide = [NormalDist().inv_cdf((1 + confidence) / 2)]
-        for mechanism in dict.fromkeys(self.mechanism_of(one.table) for one in self.shape.placed):
+        measured = (*self.shape.placed, *self.shape.grouping_tables)
+        for mechanism in dict.fromkeys(self.mechanism_of(one.table) for one in measured):
             moments = mechanism.variance_bound_and_mean
             if moments is not None and moments[0]:
                 error = math.sqrt(moments[0])
@@ -175,8 +184,18 @@ def consistent_columns(shape: Shape) -> tuple[FamilyColumn, ...]:
 
 @lru_cache(maxsize=8)
 def variances_of(
-    sizes: tuple[int, ...], parents: tuple[Places, ...], noise_moments: MomentsByLevel
+    sizes: tuple[int, ...],
+    parents: tuple[Places, ...],
+    noise_moments: MomentsByLevel,
+    groupings: tuple[tuple[Places, int, TableMoments], ...],
 ) -> Variances:
-    """Return the variances of a family; the same ones for the same declaration."""
+    """Return the variances of a family; the same ones for the same declaration.
+
+    `groupings`: the group of each leaf, the number of groups, and the moments of the noise of the
+    measured tables of each grouping; none if no grouping has any.
+    """
     levels: list[Mapping[Table, NoiseMoments]] = [dict(level) for level in noise_moments]
-    return Variances(Structure(sizes, tree_of(parents), levels, largest=1))
+    measured = [
+        MeasuredGrouping(groups.numbers, size, dict(moments)) for groups, size, moments in groupings
+    ]
+    return Variances(Structure(sizes, tree_of(parents), levels, 1, measured))

@@ -75,6 +75,9 @@ class Shape:
     placed: tuple[PlacedTable, ...]
     groupings: tuple[Key, ...] = ()
     """Keys with the group of each area of the last level as `ancestors`."""
+    grouping_tables: tuple[PlacedTable, ...] = ()
+    """Measured tables of groupings, in declared order. As in `grouped`, their `level` is a number
+    above those of all levels."""
 
     @classmethod
     def of(cls, tables: Sequence[FamilyTable]) -> Shape:
@@ -83,17 +86,27 @@ class Shape:
         attributes = tuple(key for key in finest.keys if not key.level)
         at = {key.column: i for i, key in enumerate(attributes)}
         areas: dict[int, Key] = {}
-        placed = []
+        groupings = tables[0].query.groupings
+        names = [key.column for key in groupings]
+        placed, grouped = [], []
         for table in tables:
             keys = table.query.keys.keys
-            levels = [key for key in keys if key.level]
-            areas |= {key.level: key for key in levels}
-            order = [at[key.column] for key in keys if not key.level]
+            area = next((key for key in keys if key.leaf), None)
+            order = [at[key.column] for key in keys if not key.leaf]
             rising = tuple(sorted(order))
             axes = tuple(rising.index(i) for i in order)
-            placed.append(PlacedTable(table, levels[0].level if levels else 0, Order(rising, axes)))
+            if area is not None and not area.level:
+                number = names.index(area.column)
+                grouped.append((number, PlacedTable(table, number, Order(rising, axes))))
+                continue
+            if area is not None:
+                areas[area.level] = area
+            level = area.level if area is not None else 0
+            placed.append(PlacedTable(table, level, Order(rising, axes)))
         from_the_top = tuple(areas[level] for level in sorted(areas))
-        return cls(attributes, from_the_top, tuple(placed), tables[0].query.groupings)
+        first = 1 + len(from_the_top)
+        measured = tuple(replace(one, level=first + number) for number, one in grouped)
+        return cls(attributes, from_the_top, tuple(placed), groupings, measured)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -126,8 +139,8 @@ class Shape:
         return KeySpace((*self.areas[-1:], *self.attributes))
 
     def at(self, level: int) -> list[PlacedTable]:
-        """Return the tables of one level, in declared order."""
-        return [one for one in self.placed if one.level == level]
+        """Return the measured tables of one level, or of one grouping, in declared order."""
+        return [one for one in (*self.placed, *self.grouping_tables) if one.level == level]
 
     @cached_property
     def grouped(self) -> list[list[tuple[PlacedTable, PlacedTable]]]:
@@ -136,9 +149,14 @@ class Shape:
         No level has the tables of groupings: their `level` is a number above those of all levels.
         """
         last = len(self.levels) - 1
+        measured = {(one.level, one.attributes): one for one in self.grouping_tables}
         return [
-            [(_grouped_table(one, key, last + 1 + i, i), one) for one in self.at(last)]
+            [
+                (measured.get((level, one.attributes)) or _grouped_table(one, key, level, i), one)
+                for one in self.at(last)
+            ]
             for i, key in enumerate(self.groupings)
+            for level in [last + 1 + i]
         ]
 
     def cells(self, placed: PlacedTable) -> int:
@@ -165,19 +183,21 @@ def tree_of(parents: tuple[Places, ...]) -> Tree:
 # The tables of a family that the declared targets refer to.
 
 Aim = tuple[int, Table]
-"""A level, and the attributes of a table."""
+"""A level, or that of a grouping, and the attributes of a table."""
 
 
 def aim_of(shape: Shape, target: TargetSpec) -> Aim | None:
     """Return the level and the table that a target names; None if there is no such table."""
     at = {key.column: i for i, key in enumerate(shape.attributes)}
     name = WHOLE if target.level is None else target.level
-    if name not in shape.levels or not all(key in at for key in target.table):
+    levels = (*shape.levels, *(key.column for key in shape.groupings))
+    if name not in levels or not all(key in at for key in target.table):
         return None
-    areas = target.level in shape.levels[1:]  # a level may have the name of the whole
-    level = shape.levels.index(name, 1) if areas else 0
+    areas = target.level in levels[1:]  # a level may have the name of the whole
+    level = levels.index(name, 1) if areas else 0
     aim = level, tuple(sorted(at[key] for key in target.table))
-    return aim if aim in {(one.level, one.attributes) for one in shape.placed} else None
+    measured = (*shape.placed, *shape.grouping_tables)
+    return aim if aim in {(one.level, one.attributes) for one in measured} else None
 
 
 def table_weights(
@@ -205,6 +225,8 @@ def wrong_targets(
         meant = columns if target.column is None else [target.column]
         if aim is None:
             yield i, f"no table of the family is by these keys at level {target.level or WHOLE!r}"
+        elif aim[0] >= len(shape.levels) and target.moe is not None:
+            yield i, "the table of a grouping has a weight, but no margin as a target"
         elif not {*meant} <= {*columns}:
             yield i, f"'{target.column}' is not one of the columns {', '.join(columns)}"
         else:

@@ -25,7 +25,7 @@ from dprelease.consistency.algebra import Table, subtables
 from dprelease.consistency.standard_errors import rounding_error
 from dprelease.consistency.variances import Variances
 from dprelease.numerics.lattice import Floats, Integers
-from dprelease.postprocess.consistent.family_shape import Shape
+from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape
 from dprelease.postprocess.consistent.invariants import invariant_tables
 from dprelease.postprocess.consistent.published import PublishedColumn
 from dprelease.postprocess.consistent.reading import MeasuredColumn
@@ -83,25 +83,38 @@ class _LeafEquations:
         """Return the weighted sums of residuals at the cells of a leaf, and their tolerance."""
         published, shape = self.published, self.published.shape
         residual_sums = np.zeros([len(values) for values in self._indexes])
-        tolerance, area = 0.0, leaf
-        for level in reversed(range(len(shape.levels))):
-            moments_of_tables = dict(published.column.noise_moments[level])
-            for placed in shape.at(level):
-                table = placed.attributes
-                if not moments_of_tables[table].variance:
-                    continue
-                y = self.measured.read(level, table, area, area + 1)[0].astype(np.float64)
-                x = np.ldexp(
-                    published.estimates(placed, area, area + 1)[0].astype(float), -published.bits
-                )
-                weight = 1.0 / float(moments_of_tables[table].variance)
-                residual_sums += weight * _at_finest_cells(
-                    y - float(moments_of_tables[table].mean) - x, table, self._indexes
-                )
-                bound = (self._bounds[table][level] + 1) / 2.0**published.bits
-                tolerance += weight * (bound + 2.0**-40 * float(np.abs(y).max() + np.abs(x).max()))
-            area = int(shape.tree.parents[level - 1][area]) if level else 0
+        tolerance = 0.0
+        for placed, area, leaves in self._tables_with(leaf):
+            table, moments = placed.attributes, published.column.moments_of(placed)
+            if not moments.variance:
+                continue
+            y = self.measured.read(placed.level, table, area, area + 1)[0].astype(np.float64)
+            x = np.ldexp(
+                published.estimates(placed, area, area + 1)[0].astype(float), -published.bits
+            )
+            weight = 1.0 / float(moments.variance)
+            residual_sums += weight * _at_finest_cells(
+                y - float(moments.mean) - x, table, self._indexes
+            )
+            level = min(placed.level, len(shape.levels) - 1)
+            bound = leaves * (self._bounds[table][level] + 1) / 2.0**published.bits
+            tolerance += weight * (bound + 2.0**-40 * float(np.abs(y).max() + np.abs(x).max()))
         return residual_sums, tolerance
+
+    def _tables_with(self, leaf: int) -> Iterator[tuple[PlacedTable, int, int]]:
+        """Yield all measured tables with the area or group that contains a leaf.
+
+        The last number is that of the areas of which estimates are sums: the leaves of a group.
+        """
+        shape, area = self.published.shape, leaf
+        for level in reversed(range(len(shape.levels))):
+            yield from ((placed, area, 1) for placed in shape.at(level))
+            area = int(shape.tree.parents[level - 1][area]) if level else 0
+        for level, key in enumerate(shape.groupings, len(shape.levels)):
+            groups = key.ancestors.numbers
+            group = int(groups[leaf])
+            leaves = int((groups == group).sum())
+            yield from ((placed, group, leaves) for placed in shape.at(level))
 
 
 def _next_is_sibling(shape: Shape, leaf: int) -> bool:

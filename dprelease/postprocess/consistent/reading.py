@@ -5,8 +5,10 @@ one, and a step must accept every number that noise can produce: the lattice fol
 measurements, which are public. With B_l the largest sum, over the tables of level l, of the sizes
 of all cells, no contrast of a node's own estimate is above U = sum of B_l, none of the final ones
 above (2 L + 1) U with L levels, and no cell above 3^k times that with k attributes. If that leaves
-FINE bits after the point the finest such lattice is taken. Otherwise coarser lattices are tried. If
-none fits, for sums above about 2^50 steps, numbers are cut, and then no errors are published.
+FINE bits after the point the finest such lattice is taken. Otherwise, and if tables of groupings
+are measured, whose effect has no such bound, lattices are tried, the finest first. If none fits,
+for sums above about 2^50 steps, numbers are cut, the tables of groupings are left out, and then no
+errors are published.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from numpy.typing import NDArray
 from dprelease.consistency.algebra import Table
 from dprelease.consistency.estimates import FirstPass, estimates_fit, first_pass, pieces
 from dprelease.consistency.fixed_point import FixedPointRangeError, value_bits
+from dprelease.consistency.group_changes import with_groups
 from dprelease.consistency.variances import Variances
 from dprelease.numerics.lattice import LIMIT, Integers
 from dprelease.postprocess.consistent.family_columns import FamilyColumn
@@ -44,9 +47,10 @@ class MeasuredColumn:
     def __init__(self, agreed: FamilyColumn, noised: Sequence[NoisedTable]) -> None:
         self.agreed, self.cap = agreed, LIMIT
         self._sizes = agreed.shape.sizes
+        by_name = {held.table.query.name: held for held in noised}
         self._slices = {
-            (placed.level, placed.attributes): (placed, Slices(_piece_reader(held, agreed)))
-            for placed, held in zip(agreed.shape.placed, noised, strict=True)
+            (one.level, one.attributes): (one, Slices(_piece_reader(by_name[one.name], agreed)))
+            for one in (*agreed.shape.placed, *agreed.shape.grouping_tables)
         }
 
     def exact_within(self, limit: int) -> bool:
@@ -64,7 +68,10 @@ class MeasuredColumn:
         return self.cap < LIMIT
 
     def read(self, level: int, table: Table, start: int, stop: int) -> Integers:
-        """Return the measured cells (areas, n_i ...) of a table for some areas of a level."""
+        """Return the measured cells (areas, n_i ...) of a table for some areas of a level.
+
+        Groupings are further levels after the last (`Shape.grouping_tables`).
+        """
         placed, slices = self._slices[level, table]
         each = self.agreed.shape.cells(placed)
         held = slices.between(start * each, stop * each)
@@ -73,14 +80,14 @@ class MeasuredColumn:
 
     def largest_sum(self) -> int:
         """Return the sum over levels of a table's largest absolute sum, including means."""
-        found = [0] * len(self.agreed.shape.levels)
+        found: dict[int, int] = {}
         for placed, slices in self._slices.values():
-            mean = abs(dict(self.agreed.noise_moments[placed.level])[placed.attributes].mean)
+            mean = abs(self.agreed.moments_of(placed).mean)
             total = math.ceil(mean * placed.table.query.keys.size)
             spread = in_threads if placed.table.query.keys.size >= MANY else map
             total += sum(spread(_absolute_sum, slices.all()))
-            found[placed.level] = max(found[placed.level], total)
-        return sum(found)
+            found[placed.level] = max(found.get(placed.level, 0), total)
+        return sum(found.values())
 
 
 def _piece_reader(held: NoisedTable, agreed: FamilyColumn) -> Callable[[], Iterator[Integers]]:
@@ -155,13 +162,15 @@ def start_on_lattice(
         return agreed.variances.with_largest(_largest_number(sizes, 0)), None
     factor = 3 ** len(sizes) * (2 * levels + 2)
     needed = factor * max(1, measured.largest_sum())
-    for bits in range(FINEST, FINE - 1, -1):
+    has_groups = bool(agreed.shape.grouping_tables)
+    for bits in () if has_groups else range(FINEST, FINE - 1, -1):
         if bits in _possible_bits(sizes) and needed <= _largest_number(sizes, bits):
             return agreed.variances.with_largest(_largest_number(sizes, bits)), None
-    for bits in range(FINE, -1, -4):
+    for bits in range(FINEST if has_groups else FINE, -1, -4):
         if bits in _possible_bits(sizes):
             found = agreed.variances.with_largest(_largest_number(sizes, bits))
             try:
+                found = with_groups(found, measured.read)
                 first = first_pass(found, measured.read, spread=spread)
             except FixedPointRangeError:
                 continue

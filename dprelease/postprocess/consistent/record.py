@@ -103,7 +103,8 @@ def _texts(
     if spec.groupings:
         words.append(
             f"Tables by {', '.join(spec.groupings)} are sums of the tables of the last level. "
-            "Their standard errors are exact, too."
+            "Their standard errors are exact, too. Where they are measured themselves, least "
+            "squares includes these measurements."
         )
     if spec.composition is not None:
         words.append(
@@ -136,7 +137,7 @@ def _column_record(agreed: FamilyColumn, spec: ConsistentSpec) -> AgreedColumnRe
         step=plain_text(agreed.step),
         confidence=plain_text(agreed.confidence),
         standard_errors_in_a_margin=agreed.quantile,
-        measured=[_measured_record(agreed, one) for one in shape.placed],
+        measured=[_measured_record(agreed, one) for one in (*shape.placed, *shape.grouping_tables)],
         standard_errors=[
             *(_errors_record(agreed, one) for one in tables_with_estimates(shape, spec)),
             *_errors_of_groupings(agreed),
@@ -171,10 +172,10 @@ def _key_names(shape: Shape, table: Table) -> list[str]:
 
 
 def _measured_record(agreed: FamilyColumn, placed: PlacedTable) -> LawRecord:
-    moments = dict(agreed.noise_moments[placed.level])[placed.attributes]
+    moments, shape = agreed.moments_of(placed), agreed.shape
     return LawRecord(
         table=placed.name,
-        level=agreed.shape.levels[placed.level],
+        level=[*shape.levels, *(key.column for key in shape.groupings)][placed.level],
         keys=_key_names(agreed.shape, placed.attributes),
         mechanism=agreed.mechanism_of(placed.table).name,
         variance=float(moments.variance),

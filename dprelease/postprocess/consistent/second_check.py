@@ -5,7 +5,8 @@
 For small families all errors are checked: the covariance of the leaves' cells is the inverse of A'
 W A, by LAPACK, and a cell's variance a sum of its entries. For larger families the check uses
 residual spaces, each a scalar problem on the tree: the upper levels, with what lies below as
-measurements, and one family of leaves, given its parent.
+measurements, and one family of leaves, given its parent. Families with measured groupings have no
+such problems, so errors are checked only for small ones.
 
 **Integer tables.** Cells are at least 0, structural zeros are 0, and no exchange of a unit between
 two parts is an improvement.
@@ -152,18 +153,18 @@ def _dense_errors(published: PublishedColumn, spec: ConsistentSpec) -> Expected:
     """Yield the standard errors of all tables of a small family, from a dense solve."""
     shape = published.shape
     ancestors = [_ancestors(shape, level) for level in range(len(shape.levels))]
+    ancestors += [key.ancestors.numbers for key in shape.groupings]
     same = {one.attributes: _in_same_cell(one.attributes, shape.sizes) for one in shape.placed}
     size = len(ancestors[0]) * math.prod(shape.sizes)
     information, known = np.zeros((size, size)), np.zeros((size, size))
-    for level, tables in enumerate(published.column.noise_moments):
-        together = ancestors[level][:, None] == ancestors[level]
-        for table, moments in tables:
-            if moments.variance:
-                information += np.kron(together / float(moments.variance), same[table])
-            else:
-                known += np.kron(together, same[table])
+    for placed in (*shape.placed, *shape.grouping_tables):
+        together = ancestors[placed.level][:, None] == ancestors[placed.level]
+        moments, cells = published.column.moments_of(placed), same[placed.attributes]
+        if moments.variance:
+            information += np.kron(together / float(moments.variance), cells)
+        else:
+            known += np.kron(together, cells)
     covariance = _covariance(information, known)
-    ancestors += [key.ancestors.numbers for key in shape.groupings]
     for placed in (*tables_with_estimates(shape, spec), *_grouped_tables(shape)):
         first = same[placed.attributes][:1]  # whose cells make the table's first one
         errors = []
@@ -208,7 +209,7 @@ def _sample_errors(
     tree = shape.tree
     known = all(level.min() >= 0 for one in variances.of.values() for level in one.upward)
     of = variances.of if known else {}  # what nothing measures has no finite solve
-    if not of:
+    if not of or shape.grouping_tables:
         return
     cut = max(level for level, count in enumerate(tree.counts) if count <= MOST_UNKNOWNS)
     groups = [key.ancestors.numbers for key in shape.groupings] if cut == tree.levels - 1 else []

@@ -103,7 +103,7 @@ def _column_findings(
             continue
         uncertified = {
             law.name: one.name
-            for one in agreed.shape.placed
+            for one in (*agreed.shape.placed, *agreed.shape.grouping_tables)
             if (law := agreed.mechanism_of(one.table)).variance_bound_and_mean is None
         }
         for mechanism, table in uncertified.items():

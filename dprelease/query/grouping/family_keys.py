@@ -22,6 +22,9 @@ from dprelease.schema.table import Table
 MOST_FINEST = 2**62
 """Maximum number of finest cells, because their numbers in SQL are 64-bit integers."""
 
+MOST_MEASURED_GROUPS = 300
+"""Maximum number of groups with measured tables: the equations of all groups are solved exactly."""
+
 Refuse = Callable[..., None]
 
 
@@ -36,6 +39,11 @@ class FamilyKeys:
     levels: Mapping[str, Key]
     finest: KeySpace
     groupings: tuple[Key, ...] = ()
+
+    @property
+    def areas(self) -> Mapping[str, Key]:
+        """The keys of areas of levels and of groupings, by column."""
+        return {**self.levels, **{key.column: key for key in self.groupings}}
 
     def finest_cell_counts(self, keys: KeySpace) -> tuple[int, int]:
         """Return the number of finest cells, and the largest number of them in one table cell."""
@@ -134,6 +142,8 @@ def _grouping_keys(
             reason = f"the values of '{leaf}' are not declared to lie within its values"
         elif any((one != positions[0]).any() for one in positions):
             reason = f"its areas contain '{leaf}' in two ways, which contradict each other"
+        elif not {*spec.marginals_at.get(name, ())} <= {*spec.attributes_at(leaf)}:
+            reason = f"its tables in `marginals_at` must be tables of '{leaf}', too"
         if reason is not None:
             where = ("consistent", "groupings", i)
             refuse("DP-CONSIST-013", *where, key="groupings", reason=f"'{name}': {reason}")
@@ -142,6 +152,13 @@ def _grouping_keys(
         if isinstance(key, Key):
             ancestors = Places(positions[0])
             keys.append(replace(key, nulls=None, others=None, leaf=leaf, ancestors=ancestors))
+    measured = sum(key.size for key in keys if key.column in spec.marginals_at)
+    if measured > MOST_MEASURED_GROUPS:
+        reason = (
+            f"`marginals_at` measures tables of {measured:,} groups, at most "
+            f"{MOST_MEASURED_GROUPS:,} are possible"
+        )
+        refuse("DP-CONSIST-013", "consistent", "groupings", key="groupings", reason=reason)
     return tuple(keys)
 
 
