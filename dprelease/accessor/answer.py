@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
-from dprelease.accessor.frame_notes import ATTRIBUTE
+from dprelease.accessor.frame_notes import ATTRIBUTE, TOKEN, note_of
 from dprelease.accessor.frame_shapes import names_of_answers
 from dprelease.accessor.pricing import (
     budget_of,
@@ -23,8 +24,10 @@ from dprelease.accessor.pricing import (
 from dprelease.accessor.query_options import Options, SharedOptions
 from dprelease.accessor.row_selection import RowSelection
 from dprelease.accessor.session import Session, Spending
+from dprelease.errors import DataError, QueryError
 from dprelease.errors.argument_types import wrong_argument
 from dprelease.exact.engine_api import QueryEngine
+from dprelease.exact.engines import frame_of, open_engines, refuse_unknown_frames
 from dprelease.exact.post_view import to_pandas
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.planning.plan import Plan
@@ -32,14 +35,17 @@ from dprelease.query.outer_sql.parameters import Params
 from dprelease.query.outer_sql.statement import SplitStatement, split_statement
 from dprelease.query.resolve import Query, resolve_one
 from dprelease.query.select import PrivateCore
+from dprelease.query.view import PRIVATE_SOURCE
 from dprelease.release import execute
 from dprelease.release.after_noise import (
     COUNT_ROWS,
     NO_KEYS,
     DeclaredKeys,
     answer_of,
+    blank_public_tables,
     declared_values,
     prepare_intervals,
+    read_public_tables,
     try_statement,
     without_declared_keys,
 )
@@ -136,21 +142,26 @@ def answer_sql(
     *,
     margins: bool = False,
     private_keys: bool | str | Sequence[str] = False,
+    frames: Mapping[str, object] = MappingProxyType({}),
 ) -> pd.DataFrame:
-    """Charge the session, then return the noisy answer of one SELECT statement over its table.
+    """Charge the session, then return the noisy answer of one SELECT statement over its tables.
 
     `private_keys`: whether the keys of each GROUP BY are found in the data, or names of such keys.
+    `frames`: frames of public tables, by name.
 
     Raises
     ------
     QueryError, BudgetError, DataError, SessionError
-        The same errors as `answer_query`; also DP-SQL-001 to 007 for an invalid statement.
+        The same errors as `answer_query`; also DP-SQL-001 to 007 for an invalid statement, and
+        DP-JOIN-003 or DP-DATA-016 for a frame that is not that of a public table.
     """
     plain = cast("Options", options)
     check_options(plain, "sql")
     session = rows.session
+    _refuse_private_frames(session, frames)
     statement, is_explained = without_explain(statement)
-    tables = {session.table.name: _table_of_rows(rows)}
+    tables = {name: one.table for name, one in session.tables.items()}
+    tables[session.table.name] = _table_of_rows(rows)
     split = split_statement(
         statement, tables, params, margins=margins, confidence=confidence_of(plain)
     )
@@ -158,9 +169,10 @@ def answer_sql(
 
     def resolve(core: PrivateCore, columns: Specs) -> Query:
         """Return the query of a core with these columns."""
-        derived = replace(rows, derived={**rows.derived, **core.rows.derive})
+        derived = {**rows.derived, **core.rows.derive}
+        wide = replace(rows, derived=derived, join=core.rows.join)
         known = cast("Options", {**plain, "private_keys": core.name in private})
-        return _resolved_query(derived, columns, core.group_by, known, core.where, core.name)
+        return _resolved_query(wide, columns, core.group_by, known, core.where, core.name)
 
     split, keys = without_declared_keys(
         split,
@@ -173,16 +185,36 @@ def answer_sql(
     queries = [
         resolve(core, _declared_columns(core.columns, plain)) for core in split.cores.values()
     ]
-    try_statement(queries, split, keys.tables)
+    try_statement(queries, split, {**blank_public_tables(session.tables, split), **keys.tables})
     plan, price = plan_and_cost(session, queries, plain)
     if is_explained:
-        return explain_plan(session, plan, price, keys)
+        return explain_plan(session, plan, price, keys, split.public)
+    public = {**read_public_tables(session.tables, split, frames), **keys.tables}
+    try_statement(queries, split, public)
     intervals = prepare_intervals(split, plan)
     charged = charge_before_answer(session, plan, price, "this statement", rows.state)
-    noised = execute.answer_queries(plan, _engine_of_all(rows, queries), charged)
-    shown = answer_of(split, noised, intervals, keys.tables)
-    shown.attrs[ATTRIBUTE] = {**answer_attributes(plan), **keys.note()}
+    noised = execute.answer_queries(plan, _engine_of_all(rows, queries, frames), charged)
+    shown = answer_of(split, noised, intervals, public)
+    shown.attrs[ATTRIBUTE] = {**answer_attributes(plan, split.public), **keys.note()}
     return shown
+
+
+def _refuse_private_frames(session: Session, frames: Mapping[str, object]) -> None:
+    """Raise for frames of other tables than public ones, or with the rows of a session."""
+    public = [one.table for one in session.tables.values() if one.table.public]
+    is_mapping, own = isinstance(frames, Mapping), session.table.name
+    if not public and (not is_mapping or frames):
+        wanted = "frames of public tables that the session has, as in Session(schema=[...])"
+        raise wrong_argument("frames", wanted, frames)
+    if is_mapping and own in frames:
+        problem = "is the table whose rows the session has"
+        known = ", ".join(table.name for table in public)
+        raise DataError("DP-DATA-016", name=own, problem=problem, known=known)
+    refuse_unknown_frames(public, frames)
+    for table in public:
+        frame = frame_of(table, frames)
+        if frame is not None and note_of(frame, TOKEN) is not None:
+            raise QueryError("DP-JOIN-003", table=table.name, reason=PRIVATE_SOURCE)
 
 
 def _answer_of_keys(
@@ -231,10 +263,19 @@ def _declared_columns(specs: Specs, options: Options) -> dict[str, dict[str, Pla
 
 @contextmanager
 def _engine_of_all(
-    rows: RowSelection, queries: Sequence[Query]
+    rows: RowSelection, queries: Sequence[Query], frames: Mapping[str, object]
 ) -> Iterator[dict[str, QueryEngine]]:
-    """Yield the engine over some rows for each query, after it has compiled all of them."""
-    with rows.session.engine(rows.token) as engine:
+    """Yield the engine over some rows for each query, after it has compiled all of them.
+
+    `frames`: frames of public tables, by name.
+    """
+    session = rows.session
+    if any(query.join is not None for query in queries):
+        own = {session.table.name: session.snapshot(rows.token)}
+        with open_engines(queries, {**frames, **own}) as engines:
+            yield engines
+        return
+    with session.engine(rows.token) as engine:
         for query in queries:  # raises for a missing column before the charge
             engine.compile(query)
         yield {query.name: engine for query in queries}
@@ -263,10 +304,12 @@ def _resolved_query(
             "derive": dict(rows.derived),
             "private_keys": private_keys_of(rows.session, options),
         }
+        values |= {} if rows.join is None else {"join": dict(rows.join)}
         document = Document(Path("question"), "", values, {})
         spec = validate(QuerySpec, document, Files(relative_reader(Path())))
         session = rows.session
-        return resolve_one(session.declared, name, spec, session.neighbours, Limits())
+        tables = session.tables
+        return resolve_one(session.declared, name, spec, session.neighbours, Limits(), tables)
 
     for predicate in rows.predicates:  # each must be complete before AND joins them
         resolve_with_condition(predicate)
@@ -277,20 +320,24 @@ def _resolved_query(
 
 
 def explain_plan(
-    session: Session, plan: Plan, price: Spending, keys: DeclaredKeys = NO_KEYS
+    session: Session,
+    plan: Plan,
+    price: Spending,
+    keys: DeclaredKeys = NO_KEYS,
+    public: Iterable[str] = (),
 ) -> pd.DataFrame:
     """Return the plan of an answer: a row for each measurement, then one for each computed column.
 
     With several tables, the rows are also indexed by table. The attributes also hold the remaining
     budget in the session's ledger, and for how many such answers that budget would be enough.
     """
-    frame = explained(plan, keys=keys)
+    frame = explained(plan, public, keys)
     if frame["table"].nunique() > 1:
         frame = frame.set_index(["table", "column"])
     else:
         frame = frame.drop(columns="table").set_index("column")
-    left = _remaining_budget(session, plan)
-    frame.attrs[ATTRIBUTE] = {**answer_attributes(plan), "price": str(price), "ledger": left}
+    more = {"price": str(price), "ledger": _remaining_budget(session, plan)}
+    frame.attrs[ATTRIBUTE] = {**answer_attributes(plan, public), **more}
     return frame
 
 

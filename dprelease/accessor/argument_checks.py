@@ -25,6 +25,9 @@ NUMBERS = ("bins", "q")
 NAMES = ("by", "columns")
 """Arguments that may be an index or an array, such as `df.columns`, if all are column names."""
 
+FRAMES = "frames"
+"""The argument with frames of public tables."""
+
 BUDGET = ("epsilon", "delta", "rho", "confidence")
 """Arguments that are one number."""
 
@@ -105,14 +108,17 @@ class HasSelection(Protocol):
 def refuse_data_arguments(rows: HasSelection, arguments: Mapping[str, object]) -> None:
     """Raise UsageError DP-SESSION-016 for a column or a frame in place of a name or a number.
 
-    Texts that UTF-8 can't encode are refused, too. `arguments`: the arguments of a query by name.
+    Only `frames` may have frames, of public tables. Texts that UTF-8 can't encode are refused, too.
+    `arguments`: the arguments of a query by name.
     """
     for name, value in arguments.items():
         if _contains_invalid_text(value):
             kind, wanted = "one with half of a surrogate pair", "a text that UTF-8 can encode"
             raise UsageError("DP-SESSION-016", name=name, wanted=wanted, kind=kind)
-        fits = (name in NUMBERS and _is_numeric_array(value)) or (
-            name in NAMES and _is_array(value) and _are_column_names(value, rows)
+        fits = (
+            name == FRAMES
+            or (name in NUMBERS and _is_numeric_array(value))
+            or (name in NAMES and _is_array(value) and _are_column_names(value, rows))
         )
         cells = None if fits else _contained_column(value)
         if cells is not None:

@@ -351,9 +351,10 @@ class RowQuestions(JointQuestions):
         params: Mapping[str, object] | Sequence[object] | None = None,
         margins: bool = False,
         private_keys: bool | str | Sequence[str] = False,
+        frames: Mapping[str, object] | None = None,
         **options: Unpack[SharedOptions],
     ) -> pd.DataFrame:
-        """Return the noisy answer of one SELECT from the session's table, by its declared name.
+        """Return the noisy answer of one SELECT from the session's tables, by their names.
 
         Aggregates over declared keys are bounded and noised; everything around them is computed
         from the noised values. The whole statement is charged once. EXPLAIN SELECT ... returns the
@@ -368,6 +369,9 @@ class RowQuestions(JointQuestions):
         margins : bool
             Whether margins of error and intervals follow the columns that are aggregates, or
             sums, differences, products and quotients of aggregates.
+        frames : Mapping, optional
+            Frames that replace the sources of the session's public tables, by table name or by the
+            name in `source: {frame: name}`.
 
         Returns
         -------
@@ -378,8 +382,9 @@ class RowQuestions(JointQuestions):
             if rows.dry:
                 raise SessionError("DP-SESSION-008", what="sql", known=", ".join(NAMES[:-1]))
             return answer_sql(
-                rows, statement, options, params, margins=margins, private_keys=private_keys
-            )
+                rows, statement, options, params,
+                margins=margins, private_keys=private_keys, frames={} if frames is None else frames,
+            )  # fmt: skip
 
 
 def _column_names(columns: object) -> list[str]:

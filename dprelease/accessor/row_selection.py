@@ -24,6 +24,8 @@ class RowSelection:
     predicates: tuple[str, ...] = ()
     derived: Mapping[str, Plain] = field(default_factory=dict)
     """Declarations of computed columns, as in a table schema."""
+    join: Mapping[str, Plain] | None = None
+    """The join with a public table, as in a release file."""
     dry: bool = False
     """Whether queries are only planned, not answered."""
     library: Library = "pandas"

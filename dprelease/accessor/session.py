@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -170,6 +170,27 @@ Schema = str | Path | Mapping[str, object]
 """A table schema by its path, or its content."""
 
 
+def _declared_tables(schemas: object) -> dict[str, Declared]:
+    """Return the tables of one schema, or of a list of schemas, by name.
+
+    Raises UsageError DP-SESSION-016 for anything else, and DeclarationError DP-RELEASE-006 for two
+    tables of one name.
+    """
+    wanted = "the path of a table schema, a table schema as a mapping, or a list of them"
+    found: dict[str, Declared] = {}
+    for schema in schemas if isinstance(schemas, list | tuple) else [schemas]:
+        if not isinstance(schema, str | PathLike | Mapping):
+            raise wrong_argument("schema", wanted, schema)
+        if isinstance(schema, Mapping):
+            one = table_from_mapping(schema, Path.cwd())
+        else:
+            one = read_table(Path(schema))
+        if one.table.name in found:
+            raise DeclarationError("DP-RELEASE-006", name=one.table.name)
+        found[one.table.name] = one
+    return found
+
+
 @checked_methods
 class Session(Summarized):
     """A privacy budget for the people of one table, shared by all frames registered with it.
@@ -182,7 +203,8 @@ class Session(Summarized):
     Parameters
     ----------
     schema
-        Path of a table schema, or its content as a mapping.
+        Path of a table schema, or its content as a mapping; or a list with the schemas of one
+        table about people, and of public tables, with which `df.dp.sql` can join it.
     epsilon, delta
         The total budget. A float stands for the decimal number that it prints as.
     rho
@@ -200,7 +222,8 @@ class Session(Summarized):
     Raises
     ------
     UsageError
-        DP-SESSION-016 for a schema of another type, such as a frame; 021 for several schemas.
+        DP-SESSION-016 for a schema of another type, such as a frame; 021 unless exactly one table
+        is about people.
     SessionError
         DP-SESSION-006 if the budget is not a number above zero, or delta is not in [0, 1);
         DP-SESSION-011 unless exactly one of epsilon and rho is set.
@@ -210,7 +233,7 @@ class Session(Summarized):
 
     def __init__(
         self,
-        schema: Schema,
+        schema: Schema | Sequence[Schema],
         *,
         epsilon: Number | None = None,
         delta: Number = 0,
@@ -220,16 +243,11 @@ class Session(Summarized):
         key: str | Path | SigningKey | None = None,
     ) -> None:
         check_paths(None if isinstance(schema, Mapping) else schema, ledger, key)
-        given: object = schema
-        if isinstance(given, list | tuple):
-            raise UsageError("DP-SESSION-021", number=len(given))
-        if not isinstance(given, str | PathLike | Mapping):
-            wanted = "the path of a table schema, or a table schema as a mapping"
-            raise wrong_argument("schema", wanted, schema)
-        if isinstance(schema, Mapping):
-            self.declared = table_from_mapping(schema, Path.cwd())
-        else:
-            self.declared = read_table(Path(schema))
+        self.tables = _declared_tables(schema)
+        private = [one for one in self.tables.values() if not one.table.public]
+        if len(private) != 1:
+            raise UsageError("DP-SESSION-021", number=len(private))
+        (self.declared,) = private
         if neighbours not in list(Neighbours):
             raise SessionError("DP-SESSION-007", known=", ".join(Neighbours))
         self.neighbours = Neighbours(neighbours)
@@ -249,7 +267,7 @@ class Session(Summarized):
 
     @property
     def table(self) -> Table:
-        """Return the declared table."""
+        """Return the declared table about people."""
         return self.declared.table
 
     @property

@@ -17,7 +17,7 @@ from dprelease.query.resolve import Query
 from dprelease.query.view import PRIVATE_SOURCE
 from dprelease.schema.load import Declared
 from dprelease.schema.release import ReleaseSpec
-from dprelease.schema.release_parts.engine_names import ENGINES
+from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE, ENGINES
 from dprelease.schema.table import Table
 
 
@@ -25,14 +25,15 @@ from dprelease.schema.table import Table
 def open_engines(
     queries: Sequence[Query],
     frames: Mapping[str, object],
-    spec: ReleaseSpec,
+    spec: ReleaseSpec | None = None,
     settings: Settings = DEFAULT_SETTINGS,
 ) -> Iterator[dict[str, QueryEngine]]:
     """Yield the engine of each query, by the name of the query.
 
     Queries over the same tables share an engine. `spec`: the release, which names the kind of
-    engine and its configuration. The statements of all queries are compiled first, so that an
-    error, such as a missing column, occurs before any row about people is read.
+    engine and its configuration; None for the default engine. The statements of all queries are
+    compiled first, so that an error, such as a missing column, occurs before any row about people
+    is read.
 
     Raises DataError: DP-DATA-001 to 006, 008, 009 or 012 if a source is not as declared,
     DP-ENGINE-003 or 004 if the engine can't be set up; DP-SPARK-001 to 004 if Spark is not
@@ -48,7 +49,8 @@ def open_engines(
         servers = stack.enter_context(open_servers(tables, settings))
         for group in pairs.values():
             sources = replace(_sources_of(group[0], frames), servers=servers, queries=tuple(group))
-            opening = engine_kind(spec.engine).open(sources, spec, settings)
+            kind = engine_kind(DEFAULT_ENGINE if spec is None else spec.engine)
+            opening = kind.open(sources, spec, settings)
             engine = stack.enter_context(opening)
             for query in group:
                 engine.compile(query)

@@ -12,7 +12,7 @@ import numpy as np
 from dprelease.errors import DpReleaseError, Place
 from dprelease.exact.engines import frame_of, refuse_frame_about_people
 from dprelease.exact.post_view import run_statement, to_pandas
-from dprelease.exact.settings import Settings
+from dprelease.exact.settings import DEFAULT_SETTINGS, Settings
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import Floats
 from dprelease.planning.plan import Plan
@@ -24,7 +24,7 @@ from dprelease.query.resolve import Query
 from dprelease.query.select import PrivateCore
 from dprelease.query.sql_rewrites.refusal import refuse
 from dprelease.query.view import public_table_formulas
-from dprelease.schema.load import Declaration
+from dprelease.schema.load import Declared
 from dprelease.tables.arrays import float_array
 from dprelease.tables.key_columns import PublicKeys
 from dprelease.tables.published_columns import as_floats
@@ -38,7 +38,7 @@ Tables = Mapping[str, "pa.Table"]
 NO_TABLES: Tables = MappingProxyType({})
 
 
-def blank_public_tables(declaration: Declaration, split: SplitStatement) -> Tables:
+def blank_public_tables(declared: Mapping[str, Declared], split: SplitStatement) -> Tables:
     """Return the public tables of a statement without rows, by their names in it.
 
     Raises QueryError: DP-JOIN-003 if the source of a public table is that of a table about people.
@@ -48,15 +48,18 @@ def blank_public_tables(declaration: Declaration, split: SplitStatement) -> Tabl
     from dprelease.exact.reading.public_rows import blank_rows
 
     for name in split.public:
-        _ = public_table_formulas(declaration.tables[name], declaration.tables)
+        _ = public_table_formulas(declared[name], declared)
     return {
-        outer_name: blank_rows(declaration.tables[name], split.public_columns[name])
+        outer_name: blank_rows(declared[name], split.public_columns[name])
         for name, outer_name in split.public.items()
     }
 
 
 def read_public_tables(
-    declaration: Declaration, split: SplitStatement, frames: Mapping[str, object]
+    declared: Mapping[str, Declared],
+    split: SplitStatement,
+    frames: Mapping[str, object],
+    settings: Settings = DEFAULT_SETTINGS,
 ) -> Tables:
     """Return the public tables of a statement by their names in it, before anything is charged.
 
@@ -68,13 +71,11 @@ def read_public_tables(
 
     found = {}
     for name, outer_name in split.public.items():
-        declared = declaration.tables[name]
-        formulas = public_table_formulas(declared, declaration.tables)
-        tables = [one.table for one in declaration.tables.values()]
-        refuse_frame_about_people(declared.table, tables, frames)
-        frame, settings = frame_of(declared.table, frames), Settings.of(declaration)
-        columns = split.public_columns[name]
-        found[outer_name] = read_public_rows(declared, frame, formulas, columns, settings)
+        public = declared[name]
+        formulas = public_table_formulas(public, declared)
+        refuse_frame_about_people(public.table, [one.table for one in declared.values()], frames)
+        frame, columns = frame_of(public.table, frames), split.public_columns[name]
+        found[outer_name] = read_public_rows(public, frame, formulas, columns, settings)
     return found
 
 

@@ -152,7 +152,7 @@ def sql(
         refuse_unknown_frames((declared.table for declared in known), given)
         with _errors_at_statement():
             queries, plan = prepare(declaration)
-            public = {**blank_public_tables(declaration, split), **keys.tables}
+            public = {**blank_public_tables(declaration.tables, split), **keys.tables}
             try_statement(queries, split, public)
             if is_explained:
                 return explained(plan, split.public, keys)
@@ -160,11 +160,13 @@ def sql(
             if pinned is not declaration:  # all parts of the answer read the same versions
                 declaration = pinned
                 queries, plan = prepare(declaration)
-            public = {**read_public_tables(declaration, split, given), **keys.tables}
+            settings = Settings.of(declaration)
+            found = read_public_tables(declaration.tables, split, given, settings)
+            public = {**found, **keys.tables}
             try_statement(queries, split, public)
             intervals = prepare_intervals(split, plan)
         if output is None:
-            opening = open_engines(queries, given, declaration.spec, Settings.of(declaration))
+            opening = open_engines(queries, given, declaration.spec, settings)
             noised = answer_queries(plan, opening, charge_answer(declaration, plan, state))
         else:
             folder = run(

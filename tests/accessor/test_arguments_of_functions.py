@@ -136,9 +136,12 @@ def test_methods_of_a_published_release(place: Path) -> None:
                 published.verify(**{parameter: value})
 
 
-def test_a_list_of_schemas_is_refused_with_what_to_do() -> None:
+def test_two_schemas_about_people_are_refused_with_what_to_do() -> None:
+    people, visits = ({"table": name, "columns": {"age": {"type": "integer"}}} for name in "ab")
     with pytest.raises(UsageError, match=r"(?s)DP-SESSION-021.*dprelease\.sql"):
-        dprelease.Session(["people.yaml", "visits.yaml"], epsilon=1)  # type: ignore[arg-type]
+        dprelease.Session([people, visits], epsilon=1)
+    with pytest.raises(UsageError, match="DP-SESSION-021"):
+        dprelease.Session([{**people, "public": "true"}], epsilon=1)
 
 
 def test_types_are_those_of_the_annotations() -> None:

@@ -23,10 +23,11 @@ CALL_ERRORS: dict[str, Template] = {
         fix="pass {wanted}.",
     ),
     "DP-SESSION-021": Template(
-        cause="A session is about one table, but `schema` is a list with {number} items.",
-        fix="pass one schema. To read two tables together, use dprelease.sql(statement, schema="
-        "[...]) with a JOIN, or declare a release with a `join`; for separate tables, create a "
-        "session for each.",
+        cause="A session is about one table of people, but `schema` has {number} of them.",
+        fix="pass the schema of one table about people, and those of public tables, if there are "
+        "any. To read two tables about the same people together, use dprelease.sql(statement, "
+        "schema=[...]) with a JOIN, or declare a release with a `join`; for separate tables, "
+        "create a session for each.",
     ),
     "DP-SESSION-022": Template(
         cause="{call}() {problem}.",

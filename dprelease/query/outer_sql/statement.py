@@ -52,6 +52,9 @@ from dprelease.query.sql_rewrites.grouping_sets import expand_grouping_sets
 from dprelease.query.sql_rewrites.row_forms import date_part
 from dprelease.schema.table import Table
 
+DECLARE = "; or pass the schema of this table, too, as in schema=['people.yaml', 'regions.yaml']"
+"""How to declare a further table."""
+
 MOST_NODES = 20_000
 """Maximum number of nodes over the noised tables; each use of an alias counts again."""
 
@@ -266,7 +269,7 @@ class _Splitter:
         if source.args.get("db") or source.name not in self.tables:
             shown = quoted(source) if source.args.get("db") else source.name[:60]
             similar = nearest(source.name, self.tables)
-            known = ", ".join(self.tables) + similar
+            known = ", ".join(self.tables) + similar + DECLARE
             refuse("DP-SQL-003", name=f"'{shown}', which is not declared", known=known)
         return "public" if self.tables[source.name].public else "people"
 
