@@ -14,6 +14,7 @@ from dprelease.query.declared_columns import DeclaredColumns
 from dprelease.query.declared_invariants import exact_columns, refuse_invariants
 from dprelease.query.expressions.used_columns import Formulas, Predicate, unknown_column
 from dprelease.query.family_members import FamilyQueries
+from dprelease.query.grouping import group_keys
 from dprelease.query.grouping.family_keys import FamilyKeys, family_keys
 from dprelease.query.grouping.group_keys import Key, KeySpace, key_of
 from dprelease.query.grouping.private_keys import COMPOSITE, UNKNOWN, PrivateKeys, private_kind
@@ -341,34 +342,38 @@ class _Resolver:
             elif column not in table.columns:
                 self._add_unknown_column(column, "group_by", i)
             elif column == table.unit.id:
-                reason = "it names the privacy unit"
-                self.refuse("DP-QUERY-002", "group_by", i, column=column, reason=reason)
+                self._refuse_key(column, i, *group_keys.ID_AS_KEY)
             else:
                 areas = {} if self.family is None else self.family.areas
                 key = areas.get(column) or key_of(column, table.columns[column])
                 if isinstance(key, Key):
                     keys.append(key)
                 else:
-                    self.refuse("DP-QUERY-002", "group_by", i, column=column, reason=key)
+                    self._refuse_key(column, i, key, group_keys.DECLARE)
         return keys
+
+    def _refuse_key(self, column: str, place: int, reason: str, how: str) -> None:
+        """Add the error of a column that can't be a key."""
+        self.refuse("DP-QUERY-002", "group_by", place, column=column, reason=reason, how=how)
 
     def _private_keys(self, spec: QuerySpec) -> PrivateKeys:
         """Return the private keys of the query; refuse columns that can't be private keys."""
         table, columns = self.declared.table, []
         if not spec.group_by:
-            reason = "it names no key"
-            self.refuse("DP-QUERY-002", "private_keys", column="group_by", reason=reason)
+            fields = {"column": "group_by", "reason": "it names no key", "how": "name a column"}
+            self.refuse("DP-QUERY-002", "private_keys", **fields)
         for i, column in enumerate(spec.group_by):
-            kind = None
-            if column in table.columns and column != table.unit.id:
-                kind = private_kind(table.columns[column])
+            kind = private_kind(table.columns[column]) if column in table.columns else None
             if column in spec.group_by[:i]:
                 self.refuse("DP-QUERY-008", "group_by", i, column=column)
             elif column not in table.columns:
                 self._add_unknown_column(column, "group_by", i)
+            elif column == table.unit.id:
+                self._refuse_key(column, i, *group_keys.ID_AS_KEY)
             elif kind is None:
-                reason = "it identifies the privacy unit, or most of its values occur only once"
-                self.refuse("DP-QUERY-002", "group_by", i, column=column, reason=reason)
+                type_name = getattr(table.columns[column], "type", "cut")
+                reason = f"most values of a column of type {type_name} occur only once"
+                self._refuse_key(column, i, reason, group_keys.COARSEN)
             else:
                 columns.append((column, kind))
         return PrivateKeys(tuple(columns))

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from dprelease.numerics.rounding import exact, plain_text
+from dprelease.numerics.rounding import plain_text
 from dprelease.query.expressions.used_columns import unknown_column
 from dprelease.query.expressions.whole import unread_argument_text
 from dprelease.query.outer_sql.formulas import (
@@ -50,7 +50,7 @@ from dprelease.query.sql_functions import (
     pair_spec,
 )
 from dprelease.query.sql_rewrites.select_rows import RowsOfSelect, rewrite_rows
-from dprelease.schema.aggregate_keywords import WORDS, Origin
+from dprelease.schema.aggregate_keywords import LEVELS, WORDS, Origin, level_of
 from dprelease.schema.column_spec import QUANTILES
 from dprelease.schema.model import normalized_name
 from dprelease.schema.release import PRIVATE_KEYS
@@ -348,8 +348,6 @@ class CoreReader:
             fix = ADVICE if inner is None else "leave out DISTINCT, which only COUNT takes"
             refuse("DP-SQL-006", name=quoted(node), nearest=fix)
         if isinstance(node, exp.Count):
-            if isinstance(inner, exp.Distinct) and len(inner.expressions) != 1:
-                refuse("DP-SQL-006", name="DISTINCT of none or several columns", nearest=ADVICE)
             if isinstance(inner, exp.Distinct):
                 column = self._key_name(inner.expressions[0])
                 return "count_distinct", column, column
@@ -359,9 +357,11 @@ class CoreReader:
         if type(node) not in FRACTION_ARGUMENT:
             return KEYWORD_OF_FUNCTION[type(node)], column, column
         part = node.args.get(FRACTION_ARGUMENT[type(node)])
-        if not isinstance(part, exp.Literal) or part.is_string:
-            refuse("DP-SQL-004", what=quoted(node))
-        return "quantile", column, {"of": column, "at": _number_text(part.name)}
+        at = part.name if isinstance(part, exp.Literal) and not part.is_string else ""
+        if level_of(at) is None:
+            name = f"{quoted(node)}, because its fraction is no {LEVELS},"
+            refuse("DP-SQL-006", name=name, nearest=f"write QUANTILE_CONT({column}, 0.9)")
+        return "quantile", column, {"of": column, "at": at}
 
     def _check_columns(self) -> None:
         """Refuse columns that are neither keys, nor measured, nor names of the SELECT list."""
@@ -387,12 +387,3 @@ class CoreReader:
             if column.name in table.columns or is_known:
                 refuse("DP-SQL-004", what=column.name[:LONGEST])
             refuse("DP-QUERY-001", **unknown_column(table, column.name))
-
-
-def _number_text(text: str) -> str:
-    """Return the text of a number, or refuse it."""
-    try:
-        exact(text)
-    except ValueError:
-        refuse("DP-SQL-004", what=text[:LONGEST])
-    return text

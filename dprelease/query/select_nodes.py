@@ -108,4 +108,5 @@ def refuse_equal_names(items: Iterable[exp.Expr]) -> None:
     names = Counter(alias_of(item).casefold() for item in items if isinstance(item, exp.Alias))
     for name, count in names.items():
         if count > 1:
-            refuse("DP-SQL-002", what=f"the name {name[:LONGEST]} for two columns")
+            fix = "give each column of the SELECT list a name of its own after AS"
+            refuse("DP-SQL-006", name=f"The name {name[:LONGEST]} for two columns", nearest=fix)

@@ -82,5 +82,5 @@ def pair_spec(node: exp.Expr, first: str, second: str) -> tuple[str, Plain]:
 def suggest_functions(name: str) -> str:
     """Return a text with the most similar function, and where all functions are listed."""
     meant = FUNCTION_OF_KEYWORD.get(name.lower()) or nearest_name(name, FUNCTIONS)
-    found = f"did you mean {meant}? " if meant else ""
+    found = f"did you mean {meant.upper()}? " if meant else ""
     return f"{found}the manual lists the functions, on the page 'Functions in SQL'"

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
+from dprelease.numerics.rounding import exact_of
 from dprelease.schema.amounts import require_above_zero
 from dprelease.schema.field_types import TEXT_SCHEMA, Exact, Flag, ShortForm, Text, refuse
 from dprelease.schema.model import Model
@@ -23,11 +24,23 @@ from dprelease.schema.model import Model
 MOST_PARTS = 10_000
 """Maximum denominator of a quantile's fraction."""
 
+LEVELS = "number from 0 to 1 with a denominator of at most 10,000, such as 0.9"
+"""The fractions of quantiles, in errors."""
+
 
 RATIO_PROBLEM = (
     "it must be two fractions between 0 and 1, the larger one first, as in "
     "{of: income, over: 0.8, under: 0.2}"
 )
+
+
+def level_of(at: object) -> Fraction | None:
+    """Return the fraction of a quantile; None for anything but a fraction that one may have."""
+    try:
+        level = exact_of(at)
+    except ValueError:
+        return None
+    return level if 0 <= level <= 1 and level.denominator <= MOST_PARTS else None
 
 
 class KeywordOptions(Model, ABC):
@@ -123,7 +136,7 @@ class QuantileSpec(OfColumn):
     @classmethod
     def _check_fraction(cls, at: Fraction) -> Fraction:
         """Refuse a fraction outside 0 to 1, or with too large a denominator."""
-        if not 0 <= at <= 1 or at.denominator > MOST_PARTS:
+        if level_of(at) is None:
             refuse("DP-RELEASE-014")
         return at
 

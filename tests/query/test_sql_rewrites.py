@@ -20,6 +20,7 @@ from sqlglot import exp
 
 from dprelease.errors import DpReleaseError, Place
 from dprelease.query.expressions.predicate import parse_expression
+from dprelease.query.outer_sql.parsing import PositionsFromOne
 from dprelease.query.sql_rewrites.aggregate_forms import with_known_names
 from dprelease.query.sql_rewrites.grouping_sets import expand_grouping_sets
 from dprelease.query.sql_rewrites.row_forms import row_form
@@ -221,6 +222,53 @@ def test_other_statements_are_refused_with_a_reason(listed: dict[str, str]) -> N
     with pytest.raises(DpReleaseError, match=listed["code"]) as caught:
         rewrite_rows(select_of(listed["sql"]), TABLES)
     assert re.search(listed["reason"], str(caught.value)), str(caught.value)
+
+
+REPLACED = {
+    "contains(city, 'ern')": "city LIKE '%ern%'",
+    "strpos(name, '%') > 0": "name LIKE '%abc%'",
+    "ends_with(city, 'n')": "city LIKE '%n'",
+    "right(city, 1) = 'n'": "city LIKE '%n'",
+    "substr(city, -1) = 'n'": "CASE WHEN city LIKE '%n' THEN 'n' ELSE 'other' END",
+    "name ~ 'a.*'": "name LIKE 'a%' OR name LIKE '_b%'",
+    "replace(city, 'B', 'b') = 'bern'": "city = 'Bern'",
+    "name[1:2] = 'ab'": "substr(name, 1, 2)",
+    "split_part(name, '.', 1) = 'a'": "substr(name, 1, 3)",
+    "city NOT IN ('Bern', NULL)": "city NOT IN ('Bern') AND city IS NOT NULL",
+    "age IN (1, NULL)": "age IN (1) OR age IS NULL",
+    "(sex, age) IN (('F', 1), ('M', 2))": "(sex = 'F' AND age = 1) OR (sex = 'M' AND age = 2)",
+    "(sex, age) = ('F', 1)": "sex = 'F' AND age = 1",
+    "age NOT IN (pay, 3)": "NOT (age = pay OR age = 3)",
+    "age = ANY([1, 2])": "age IN (1, 2)",
+    "name LIKE city": "starts_with(a, b)",
+    "isoyear(day) = 2020": "year(date_trunc('week', day) + INTERVAL 3 DAY)",
+    "date_part('isoyear', day) = 2020": "year(date_trunc('week', day) + INTERVAL 3 DAY)",
+    "decade(day) = 202": "floor(year(day) / 10)",
+    "last_day(day) = '2020-01-31'": "date_trunc('month', day)",
+    "day AT TIME ZONE 'UTC' > '2020-01-01'": "day",
+    "day + 3 > '2020-01-01'": "day + INTERVAL 3 DAY",
+    "age::VARCHAR = '7'": "age = 1",
+    "adult::VARCHAR = 'true'": "CASE WHEN adult THEN 'yes' ELSE 'no' END",
+    "day::VARCHAR = '2020-01-01'": "strftime(day, '%Y-%m-%d')",
+    "age::BOOLEAN": "age <> 0",
+    "name::BOOLEAN": "name = 'yes'",
+    "pay::DECIMAL(9, 1) = 1": "ROUND(pay, 1)",
+    "sex || city = 'FBern'": "sex = 'F' AND city = 'Bern'",
+    "concat_ws('-', sex, age) = 'F-1'": "sex = 'F' AND age = 1",
+    "round(pay, age) = 1": "ROUND(pay, 2)",
+    "(age & 1) = 1": "AND, OR or NOT",
+}
+
+
+@pytest.mark.parametrize(("condition", "instead"), REPLACED.items())
+def test_what_a_refusal_advises_is_answered(condition: str, instead: str) -> None:
+    table = TABLES["people"]
+    where = sqlglot.parse_one(condition, read=PositionsFromOne)
+    with pytest.raises(DpReleaseError, match=r"DP-SQL-006|DP-WHERE-") as caught:
+        parse_expression(row_form(where, table).sql("duckdb"), table, Place())
+    assert instead in caught.value.fix
+    if instead not in ("starts_with(a, b)", "AND, OR or NOT"):
+        parse_expression(instead, table, Place())
 
 
 @pytest.mark.parametrize("text", ["pay / age", "pay / (age + 1)"])

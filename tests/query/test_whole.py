@@ -61,11 +61,9 @@ REFUSED = {
         SELECT MEDIAN(pay ORDER BY pay) FROM people
         SELECT COUNT(people.*) FROM people
         SELECT COUNT(*) INTO x FROM people
-        SELECT COUNT(*) AS n, SUM(pay) AS n FROM people
         SELECT x.people.sex, COUNT(*) FROM people GROUP BY x.people.sex
         SELECT COUNT(*) FROM people WHERE TRIM(name, 'x') = 'y'
         SELECT COUNT(*) FROM people WHERE date_diff('day', born, born, born) = 1
-        SELECT COUNT(*) FROM people WHERE born > TIMESTAMP(3) '2020-01-01'
     """,
     "DP-SQL-003": """
         SELECT nosuch.sex, COUNT(*) FROM people GROUP BY nosuch.sex
@@ -90,6 +88,8 @@ REFUSED = {
         SELECT COUNT(DISTINCT sex, age) FROM people
         SELECT COUNT(DISTINCT) FROM people
         SELECT SUM(DISTINCT pay) FROM people
+        SELECT COUNT(*) AS n, SUM(pay) AS n FROM people
+        SELECT COUNT(*) FROM people WHERE born > TIMESTAMP(3) '2020-01-01'
     """,
 }
 CASES = [

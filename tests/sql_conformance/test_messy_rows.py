@@ -352,8 +352,8 @@ REFUSED = [
     ("SELECT COUNT(*) FROM people WHERE DATE '2020-01-01' + INTERVAL 9000 YEAR > day", "9999"),
     ("SELECT knd, COUNT(*) FROM people GROUP BY kind", "did you mean 'kind'"),
     ("SELECT COUNT(*) FROM people WHERE kind = 1", "no declared value of 'kind'"),
-    ("SELECT COUNT(*) FROM people WHERE age > 3 & flag", "for AND"),
-    ("SELECT COUNT(*) FROM people WHERE strptime(job, '%d') > day", "did you mean"),
+    ("SELECT COUNT(*) FROM people WHERE age > 3 & flag", "write AND"),
+    ("SELECT COUNT(*) FROM people WHERE strptime(job, '%d') > day", "a constant"),
 ]
 
 

@@ -9,8 +9,7 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-QUERY-002": Template(
         cause="'{column}' can't be a key: {reason}.",
-        fix="group by a category, a boolean, a cut, or an integer or date with both bounds; "
-        "`private_keys` finds keys that are not public.",
+        fix="{how}.",
     ),
     "DP-QUERY-003": Template(
         cause="This aggregate of '{column}' has no finite sensitivity: the column has no bounds.",
@@ -115,8 +114,9 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-SQL-002": Template(
         cause="The statement uses {what}, which is not supported.",
-        fix="aggregate rows of one declared table, as in SELECT sex, COUNT(*) AS n FROM people "
-        "WHERE age >= 18 GROUP BY sex; around such a SELECT, use any SQL that reads its result.",
+        fix="leave it out: aggregate rows of a declared table, as in SELECT sex, COUNT(*) AS n "
+        "FROM people WHERE age >= 18 GROUP BY sex; around such a SELECT, use any SQL that reads "
+        "its result.",
     ),
     "DP-SQL-003": Template(
         cause="The statement reads from {name}.",
@@ -163,18 +163,15 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-WHERE-004": Template(
         cause="The function '{function}' is not allowed here{nearest}.",
-        fix="use one of these functions, which can't fail or read anything outside the row: "
-        "{known}; if it is the name of a column with spaces or brackets, put the whole name in "
-        'double quotes, as in "Satisfaction (1-5)" >= 4.',
+        fix="{advice}.",
     ),
     "DP-WHERE-005": Template(
         cause="The table '{table}' declares no column '{column}'{nearest}.",
         fix="use a declared column; write texts in single quotes.",
     ),
     "DP-WHERE-006": Template(
-        cause="'{what}' is not allowed in an expression.",
-        fix="use comparisons, AND, OR, NOT, IN (...), BETWEEN, IS NULL, LIKE, +, -, *, /, %, CASE "
-        "and the allowed functions; nothing that fails for some values is allowed.",
+        cause="'{what}' is not allowed in an expression{reason}.",
+        fix="{advice}.",
     ),
     "DP-QUERY-016": Template(
         cause="The contribution limit {limit} can't be used here: {reason}.",

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from dprelease.errors import Place, QueryError
 from dprelease.query import quoting
-from dprelease.query.expressions.nodes import LONGEST_QUOTE
+from dprelease.query.expressions.nodes import LONGEST_QUOTE, not_allowed_error
 from dprelease.query.expressions.scalar import UNITS_OF_A_DAY, Kind, Term
 
 LAST_YEAR = 9999
@@ -26,8 +26,9 @@ def _first_day(node: exp.Expression, day: str, place: Place) -> Term:
     """Return the term of the first day of a year, quarter, month or week."""
     unit = node.args["unit"].name.lower() if node.args.get("unit") is not None else ""
     if unit not in TRUNCATED:
-        what = "date_trunc to another unit than a year, quarter, month or week"
-        raise QueryError("DP-WHERE-006", place=place, what=what)
+        because = "dates are truncated to a year, quarter, month or week"
+        advice = f"write CAST({day} AS DATE) for days, or compare times, as in {day} >= TIMESTAMP "
+        raise not_allowed_error(node, place, because, f"{advice}'2024-01-31 08:00:00'")
     return Term(f"CAST(date_trunc('{unit}', {day}) AS DATE)", Kind.DATE)
 
 
@@ -36,8 +37,9 @@ def _date_text(node: exp.Expression, day: str, place: Place) -> Term:
     form = node.args.get("format")
     text = form.name if isinstance(form, exp.Literal) and form.is_string else "%"
     if not re.fullmatch("([^%]|%[YymdbBaAj])*", text) or len(text) > LONGEST_QUOTE:
-        what = "strftime with a format of other parts than years, months and days"
-        raise QueryError("DP-WHERE-006", place=place, what=what)
+        because = "its format is a constant with years, months and days"
+        advice = f"write strftime({node.this.sql('duckdb')[:LONGEST_QUOTE]}, '%Y-%m-%d')"
+        raise not_allowed_error(node, place, because, advice)
     return Term(f"strftime({day}, {quoting.text(text)})", Kind.TEXT)
 
 
@@ -52,8 +54,9 @@ def difference_unit(node: exp.DateDiff, place: Place) -> str:
     """Return the unit of date_diff, in lower case; refuse units that have no fixed length."""
     unit = node.args["unit"].name.lower() if node.args.get("unit") is not None else ""
     if unit.upper() not in UNITS_OF_A_DAY:
-        what = "date_diff other than in days, hours, minutes or seconds"
-        raise QueryError("DP-WHERE-006", place=place, what=what)
+        because = "other units than days, hours, minutes and seconds have no fixed length"
+        ends = [one.sql("duckdb")[:LONGEST_QUOTE] for one in (node.expression, node.this)]
+        raise not_allowed_error(node, place, because, f"write date_diff('day', {', '.join(ends)})")
     return unit
 
 
@@ -91,7 +94,8 @@ def interval_sql(node: exp.Expression, place: Place) -> str:
     """Return the SQL of a constant interval."""
     amount = interval_amount(node)
     if amount is None:
-        raise QueryError("DP-WHERE-006", place=place, what=node.sql("duckdb")[:LONGEST_QUOTE])
+        because = "an interval is a whole number of a unit"
+        raise not_allowed_error(node, place, because, "write INTERVAL 30 DAY")
     return f"INTERVAL '{amount[0]}' {amount[1]}"
 
 

@@ -35,6 +35,15 @@ MEANT = {
     **{"ceiling": "ceil", "datetrunc": "date_trunc", "to_char": "strftime"},
 }
 """Functions that conditions and expressions have under another name."""
+GENERAL = (
+    "use comparisons, AND, OR, NOT, IN (...), BETWEEN, IS NULL, LIKE, +, -, *, /, %, CASE and the "
+    "allowed functions; nothing that fails for some values is allowed"
+)
+LISTED = "use one of these functions, which can't fail or read anything outside the row: "
+IN_QUOTES = (
+    "if it is the name of a column with spaces or brackets, put the whole name in double quotes, "
+    'as in "Satisfaction (1-5)" >= 4'
+)
 LONGEST_QUOTE = 60
 """Maximum number of characters that a message quotes of an expression."""
 
@@ -75,10 +84,25 @@ def _is_writable(node: exp.Expr) -> bool:
     return True
 
 
-def unknown_function_error(name: str, known: str, place: Place) -> QueryError:
-    """Return the error for a function that is not allowed."""
-    close = nearest(MEANT.get(name, name), known.split(", "))
-    return QueryError("DP-WHERE-004", place=place, function=name, nearest=close, known=known)
+def unknown_function_error(name: str, known: str, place: Place, write: str = "") -> QueryError:
+    """Return the error for a function that is not allowed; `write` is what to write instead."""
+    close = "" if write else nearest(MEANT.get(name, name), known.split(", "))
+    advice = f"write {write}" if write else f"{LISTED}{known}; {IN_QUOTES}"
+    return QueryError("DP-WHERE-004", place=place, function=name, nearest=close, advice=advice)
+
+
+def not_allowed_error(
+    part: exp.Expr | str, place: Place, because: str = "", advice: str = ""
+) -> QueryError:
+    """Return the error for a part that is not allowed in an expression.
+
+    `because`: the reason, if it is not the general one. `advice`: what to write instead.
+    """
+    what = part if isinstance(part, str) else part.sql("duckdb")[:LONGEST_QUOTE]
+    reason = f", because {because}" if because else ""
+    return QueryError(
+        "DP-WHERE-006", place=place, what=what, reason=reason, advice=advice or GENERAL
+    )
 
 
 def check_never_true(node: exp.Expression, place: Place) -> None:
@@ -190,6 +214,7 @@ def decimals_sql(node: exp.Expression, place: Place) -> str:
         return ""
     decimals = decimals_of(node)
     if decimals is None:
-        what = f"ROUND to other decimals than a constant from -{MOST_DECIMALS} to {MOST_DECIMALS}"
-        raise QueryError("DP-WHERE-006", place=place, what=what)
+        because = f"the decimals are a constant from -{MOST_DECIMALS} to {MOST_DECIMALS}"
+        advice = f"write ROUND({node.this.sql('duckdb')[:LONGEST_QUOTE]}, 2)"
+        raise not_allowed_error(node, place, because, advice)
     return f", {decimals}"

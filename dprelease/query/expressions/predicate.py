@@ -12,7 +12,7 @@ import sqlglot
 from sqlglot import exp
 
 from dprelease.errors import Place, QueryError
-from dprelease.query.expressions.nodes import stop_text
+from dprelease.query.expressions.nodes import not_allowed_error, stop_text
 from dprelease.query.expressions.scalar import PHYSICAL, Kind, Term
 from dprelease.query.expressions.term_checker import LENGTH_LIMIT, TermChecker
 from dprelease.query.expressions.used_columns import Formula, Predicate
@@ -57,5 +57,5 @@ def _parse_term(text: str, table: Table, place: Place) -> tuple[Term, tuple[str,
     term = checker.term(trees[0], 0)
     what = unread_argument_text(trees[0]) or dropped_word_text(trees[0], text)
     if what is not None:
-        raise QueryError("DP-WHERE-006", place=place, what=what)
+        raise not_allowed_error(what, place)
     return term, tuple(sorted(checker.columns))

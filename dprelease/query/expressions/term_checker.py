@@ -10,6 +10,7 @@ from sqlglot import exp
 from dprelease.errors import Place, QueryError
 from dprelease.numerics.rounding import exact
 from dprelease.query import quoting
+from dprelease.query.expressions import refusals
 from dprelease.query.expressions.date_terms import (
     DATE_TERMS,
     date_of_parts,
@@ -25,11 +26,12 @@ from dprelease.query.expressions.nodes import (
     column_sql,
     decimals_sql,
     is_constant,
+    not_allowed_error,
     operands_of_chain,
     strip_date_cast,
 )
 from dprelease.query.expressions.number_codes import with_codes
-from dprelease.query.expressions.refusals import refusal_error, wrong_kind_error
+from dprelease.query.expressions.replacements import cast_advice
 from dprelease.query.expressions.scalar import (
     ARITHMETIC_OF_ROWS,
     CHOICES,
@@ -85,7 +87,7 @@ class TermChecker:
             (exp.DateFromParts, self._date_of_parts),
             (exp.StartsWith, self._starts_with),
             (exp.Trim, self._trim),
-            (exp.Cast, self._time_literal),
+            *((kind, self._time_literal) for kind in (exp.Cast, exp.TryCast)),
         ]
 
     def term(self, node: exp.Expression, depth: int) -> Term:
@@ -105,13 +107,15 @@ class TermChecker:
         for kind, rule in self.rules:
             if type(node) is kind:
                 return rule(node, depth)
-        raise refusal_error(node, self.place)
+        raise refusals.refusal_error(node, self.place, self.table.columns)
 
     def _refuse_other_args(self, node: exp.Expression, *names: str) -> None:
         """Refuse a node with arguments other than `names`, which the rule would not render."""
-        if any(value for name, value in node.args.items() if name not in names):
-            what = node.sql("duckdb")[:LONGEST_QUOTE]
-            raise QueryError("DP-WHERE-006", place=self.place, what=what)
+        for name, value in node.args.items():
+            if value and name not in names:
+                shown = value.sql("duckdb") if isinstance(value, exp.Expression) else name
+                because = f"rows don't read its argument {shown[:LONGEST_QUOTE]}"
+                raise not_allowed_error(node, self.place, because)
 
     def _same_kind(self, terms: list[Term], where: str = "") -> list[Term]:
         """Return terms of one kind; text literals become dates where dates are compared.
@@ -139,8 +143,7 @@ class TermChecker:
         moment = instant_of(self.term(node.this, depth + 1))
         shift = interval_sql(node.expression.unnest(), self.place)
         if moment.kind is not Kind.TIMESTAMP:
-            what = node.sql("duckdb")[:LONGEST_QUOTE]
-            raise QueryError("DP-WHERE-006", place=self.place, what=what)
+            raise refusals.wrong_kind_error(node.this, Kind.TIMESTAMP, moment.kind, self.place)
         sign = "-" if isinstance(node, exp.Sub) else "+"
         return Term(f"TRY({moment.sql} {sign} {shift})", Kind.TIMESTAMP)
 
@@ -154,7 +157,7 @@ class TermChecker:
         if term.kind is Kind.NULL:  # DuckDB selects a function by types
             return f"CAST({term.sql} AS {PHYSICAL[kind]})"
         if term.kind is not kind:
-            raise wrong_kind_error(node, kind, term.kind, self.place)
+            raise refusals.wrong_kind_error(node, kind, term.kind, self.place)
         return term.sql
 
     def _paren(self, node: exp.Paren, depth: int) -> Term:
@@ -165,7 +168,8 @@ class TermChecker:
         """Return the term of a declared column, and note that the column is read."""
         name = node.name
         if node.table or node.args.get("join_mark") or not isinstance(node.this, exp.Identifier):
-            raise QueryError("DP-WHERE-006", place=self.place, what="a qualified name")
+            because = "its columns are those of one table"
+            raise not_allowed_error(node, self.place, because, f"write {name[:LONGEST_QUOTE]}")
         if name not in self.table.columns:
             raise QueryError("DP-WHERE-005", place=self.place, **unknown_column(self.table, name))
         self.columns.add(name)
@@ -180,13 +184,13 @@ class TermChecker:
         try:
             value = exact(node.this)
         except ValueError:
-            raise QueryError("DP-WHERE-006", place=self.place, what="this number") from None
+            raise not_allowed_error(node, self.place, "it is no decimal number") from None
         if value.denominator == 1 and abs(value) < EXACT:
             return Term(quoting.integer(value.numerator), Kind.NUMBER)
         try:
             return Term(quoting.double(value), Kind.NUMBER)
         except OverflowError:
-            raise QueryError("DP-WHERE-006", place=self.place, what="this number") from None
+            raise not_allowed_error(node, self.place, "it is too large") from None
 
     def _boolean(self, node: exp.Boolean, depth: int) -> Term:
         """Return the term of TRUE or FALSE."""
@@ -245,7 +249,8 @@ class TermChecker:
         if isinstance(other, exp.Boolean) and inner.kind is Kind.BOOLEAN:
             keyword = "TRUE" if other.this else "FALSE"
             return Term(f"({inner.sql} IS {keyword})", Kind.BOOLEAN)
-        raise QueryError("DP-WHERE-006", place=self.place, what=node.sql("duckdb")[:LONGEST_QUOTE])
+        advice = "use IS NULL, IS NOT NULL, IS TRUE or IS FALSE, and = for other values"
+        raise not_allowed_error(node, self.place, "IS compares with nothing else", advice)
 
     def _between(self, node: exp.Between, depth: int) -> Term:
         self._refuse_other_args(node, "this", "low", "high")
@@ -256,11 +261,10 @@ class TermChecker:
 
     def _in(self, node: exp.In, depth: int) -> Term:
         """Return the term of IN with a list of constants."""
-        if node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
-            raise QueryError("DP-WHERE-002", place=self.place)
-        parts = [node.this, *node.expressions]
-        if len(parts) < 2 or not all(map(is_constant, parts[1:])):
-            raise QueryError("DP-WHERE-006", place=self.place, what="IN without constants")
+        parts, others = [node.this, *node.expressions], ("query", "unnest", "field")
+        is_query = any(node.args.get(name) for name in others)
+        if is_query or len(parts) < 2 or not all(map(is_constant, parts[1:])):
+            raise refusals.in_error(node, self.place, is_query=is_query)
         parts = with_codes(self.table, node, parts, self.place)
         value, *items = self._same_kind([self.term(part, depth + 1) for part in parts])
         check_declared(self.table, node.this, parts[1:], self.place)
@@ -270,7 +274,7 @@ class TermChecker:
         """Return the term of LIKE or ILIKE with a constant pattern."""
         self._refuse_other_args(node, "this", "expression", "negate")
         if not (isinstance(node.expression, exp.Literal) and node.expression.is_string):
-            raise QueryError("DP-WHERE-006", place=self.place, what="LIKE without a constant")
+            raise refusals.like_error(node, self.place)
         value = self._sql_of_kind(node.this, Kind.TEXT, depth)
         keyword = "LIKE" if isinstance(node, exp.Like) else "ILIKE"
         keyword = f"NOT {keyword}" if node.args.get("negate") else keyword
@@ -332,7 +336,7 @@ class TermChecker:
         for place in places:
             is_integer = isinstance(place, exp.Literal) and place.is_int and place.name.isdecimal()
             if not is_integer or not 0 < int(place.name[:9]) <= LONGEST_PART:
-                raise QueryError("DP-WHERE-006", place=self.place, what="substring at no constant")
+                raise refusals.substring_error(node, self.place)
         return Term(f"substring({', '.join([value, *(p.name for p in places)])})", Kind.TEXT)
 
     def _days_between(self, node: exp.DateDiff, depth: int) -> Term:
@@ -364,7 +368,7 @@ class TermChecker:
         self._refuse_other_args(node, "year", "month", "day")
         parts = [node.args.get(name) for name in ("year", "month", "day")]
         if None in parts:
-            raise QueryError("DP-WHERE-006", place=self.place, what="make_date without three parts")
+            raise not_allowed_error(node, self.place, "a date has a year, a month and a day")
         return date_of_parts([self._double_sql(part, depth) for part in parts])  # type: ignore[arg-type]
 
     def _date_sql(self, node: exp.Expression, depth: int) -> str:
@@ -382,10 +386,14 @@ class TermChecker:
         return Term(f"trim({self._sql_of_kind(node.this, Kind.TEXT, depth)})", Kind.TEXT)
 
     def _time_literal(self, node: exp.Cast, depth: int) -> Term:
-        """Allow DATE '...' and TIMESTAMP '...', which sqlglot parses as casts, and the day of d."""
+        """Allow DATE '...' and TIMESTAMP '...', which sqlglot parses as casts, and those of d."""
         target_kind = TIME_KINDS.get(node.to.this.value if node.to.this else "")
-        if target_kind is Kind.DATE and not isinstance(node.this, exp.Literal):
+        self._refuse_other_args(node.to, "this", "nested")
+        if target_kind is not None and isinstance(node.this, exp.Literal) and node.this.is_string:
+            return self._as_time(Term(quoting.text(node.this.this), Kind.TEXT), target_kind)
+        term = self.term(node.this, depth + 1)
+        if target_kind is Kind.TIMESTAMP and term.kind in (Kind.DATE, Kind.TIMESTAMP):
+            return instant_of(term)
+        if target_kind is Kind.DATE and term.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.NULL):
             return Term(self._date_sql(node.this, depth), Kind.DATE)
-        if target_kind is None or not (isinstance(node.this, exp.Literal) and node.this.is_string):
-            raise QueryError("DP-WHERE-006", place=self.place, what="a cast")
-        return self._as_time(Term(quoting.text(node.this.this), Kind.TEXT), target_kind)
+        raise not_allowed_error(node, self.place, *cast_advice(node, term.kind))

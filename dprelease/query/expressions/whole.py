@@ -51,7 +51,7 @@ KNOWN: dict[type, tuple[str, ...]] = {
     exp.Cast: ("this", "to"),
     exp.Column: ("this", "table"),
     exp.Count: ("this", "big_int"),
-    exp.DataType: ("this",),
+    exp.DataType: ("this", "expressions"),
     exp.DateDiff: ("this", "expression", "unit", "date_part_boundary"),
     exp.Distinct: ("expressions",),
     exp.Greatest: ("this", "expressions", "ignore_nulls"),
@@ -108,7 +108,6 @@ _NAMED: dict[tuple[type, str], str] = {
     (exp.Order, "this"): "ORDER BY inside an aggregate",
     (exp.Ordered, "with_fill"): "WITH FILL",
     (exp.Column, "db"): "a column's name of three parts",
-    (exp.DataType, "expressions"): "a type with a precision",
 }
 
 

@@ -103,6 +103,24 @@ class KeySpace:
         return tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes)))
 
 
+ID_AS_KEY = (
+    "it names the privacy unit, so its groups would show who is in the data",
+    "group by another column, and count the privacy units of each group: COUNT(DISTINCT id) in "
+    "SQL, `count_distinct` in a release file, nunique in pandas",
+)
+"""Why the id of the privacy unit can't be a key, and what to do instead."""
+
+DECLARE = (
+    "group by a category, a boolean, a cut, or an integer or date with both bounds; with "
+    "`private_keys` and a delta, its values are found in the data"
+)
+COARSEN = (
+    "group by a `cut` of numbers, or by the day or month of times: date_trunc('month', t) in SQL, "
+    "a column with such an `expression` in a schema"
+)
+"""What to do instead of grouping by other columns."""
+
+
 def key_of(name: str, column: Column) -> Key | str:
     """Return the key of a column, or the reason why the column can't be a key."""
     match column:

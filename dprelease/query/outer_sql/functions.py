@@ -102,7 +102,17 @@ NOT_PURE = {
         (", which reads settings,", "write a constant, or a parameter such as $name"),
     ),
 }
-"""Why well-known functions are left out, and what to write instead."""
+"""Why well-known functions are left out, and what to write instead; some are called by names."""
+
+ZONES = (
+    ", which converts times between zones,",
+    "leave it out: times are local times of the `time_zone` that the table's schema declares",
+)
+LEFT_OUT = {
+    **NOT_PURE,
+    "age": (", which reads the clock or returns an interval,", "write date_diff('year', a, b)"),
+    "timezone": ZONES,
+}
 
 CONSTANT_LENGTHS = words(SCALARS["texts with constant lengths"])
 LONGEST_PAD = 9999
@@ -120,7 +130,7 @@ def function_name(node: exp.Expr) -> str:
 def written_name(node: exp.Expr) -> str:
     """Return the name of a function or a clause as a message shows it."""
     name = function_name(node) if isinstance(node, exp.Func) else ""
-    return (name or str(node.key)).upper()
+    return ("string_agg" if name == "listagg" else name or str(node.key)).upper()
 
 
 def is_aggregate_call(node: exp.Expr) -> bool:

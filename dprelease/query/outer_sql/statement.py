@@ -8,7 +8,7 @@ statement, which reads only noised tables, and is post-processing.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import cast
@@ -17,12 +17,6 @@ from sqlglot import exp
 
 from dprelease.errors.suggestions import nearest
 from dprelease.query.expressions.whole import dropped_word_text, unwritten_word_text
-from dprelease.query.outer_sql.functions import (
-    NAMES,
-    NOT_PURE,
-    function_name,
-    written_name,
-)
 from dprelease.query.outer_sql.identifiers import use_declared_spelling
 from dprelease.query.outer_sql.null_safe import replace_fallible
 from dprelease.query.outer_sql.parameters import (
@@ -31,22 +25,25 @@ from dprelease.query.outer_sql.parameters import (
     number_parameters,
 )
 from dprelease.query.outer_sql.parsing import parse
+from dprelease.query.outer_sql.refused_nodes import (
+    refuse_functions_as_names,
+    refuse_node,
+    refuse_unknown_functions,
+)
 from dprelease.query.outer_sql.scalar_queries import check_scalar_queries
-from dprelease.query.outer_sql.syntax import may_fail, unlisted_nodes
+from dprelease.query.outer_sql.syntax import unlisted_nodes
 from dprelease.query.quality import CONFIDENCE
 from dprelease.query.select import CoreReader, PrivateCore
 from dprelease.query.select_nodes import (
     AGGREGATE_NODES,
     alias_of,
     clauses_after_noise,
-    is_interval,
     measured_nodes_of,
     own_nodes_of,
     quoted,
     refuse,
     refuse_equal_names,
 )
-from dprelease.query.sql_functions import suggest_functions
 from dprelease.query.sql_rewrites.aggregate_forms import with_known_names
 from dprelease.query.sql_rewrites.grouping_sets import expand_grouping_sets
 from dprelease.query.sql_rewrites.row_forms import date_part
@@ -131,13 +128,13 @@ class _Splitter:
         text, self.whole = quoted(tree), tree
         tree = with_known_names(tree)
         use_declared_spelling(tree, self.tables)
-        _refuse_functions_as_names(tree, self.tables)
+        refuse_functions_as_names(tree, self.tables)
         for select in list(tree.find_all(exp.Select)):
             refuse_equal_names(select.expressions)
             _name_items(select, aggregates=False)
         tree = cast("exp.Query", tree.transform(date_part, copy=False))
         if self._is_rows(tree, {}):
-            _refuse_unknown_functions(tree.walk())
+            refuse_unknown_functions(tree.walk())
             refuse("DP-SQL-005", what=text)
         if self.with_margins is not None and not self.has_margins:
             what = "margins of a statement that is not a SELECT of aggregates"
@@ -152,7 +149,7 @@ class _Splitter:
             refuse("DP-SQL-003", name=name, known=known)
         readable = (*self.found.tables.values(), *self.found.public.values())
         for node in unlisted_nodes(tree, readable):
-            _refuse_node(node)
+            refuse_node(node)
         _refuse_growth(tree)
         check_scalar_queries(tree, self._tables_with_keys())
         for select in list(tree.find_all(exp.Select)):
@@ -300,7 +297,7 @@ class _Splitter:
         text = quoted(select)
         reader = CoreReader(select, self.tables, self.confidence)
         read = reader.read()
-        _refuse_unknown_functions(own_nodes_of(select))
+        refuse_unknown_functions(own_nodes_of(select))
         for part in clauses_after_noise(select):
             self._replace_nested(part, scope, set())
         core = next((one for one in self.found.cores.values() if one.same == read.same), None)
@@ -334,46 +331,6 @@ def _columns_read(tree: exp.Query, table: Table) -> tuple[str, ...]:
         return tuple(table.columns)
     read = tuple(name for name in table.columns if name.casefold() in names)
     return read or tuple(table.columns)[:1]
-
-
-def _refuse_functions_as_names(tree: exp.Query, tables: Mapping[str, Table]) -> None:
-    """Refuse names such as "current_date" of no column, for which the engine calls a function."""
-    known = {name.casefold() for table in tables.values() for name in table.columns}
-    known |= {item.alias.casefold() for item in tree.find_all(exp.Alias)}
-    known |= {name.name.casefold() for one in tree.find_all(exp.TableAlias) for name in one.columns}
-    for column in tree.find_all(exp.Column):
-        name = column.name.casefold()
-        if not column.table and name in NOT_PURE and name not in known:
-            reason, fix = NOT_PURE[name]
-            refuse("DP-SQL-006", name=f"The function {name.upper()}{reason}", nearest=fix)
-
-
-def _refuse_unknown_functions(nodes: Iterable[exp.Expr]) -> None:
-    """Refuse functions that neither rows nor noised values have."""
-    for node in nodes:
-        is_call = isinstance(node, exp.Anonymous) and not is_interval(node)
-        if is_call and function_name(node) not in NAMES:
-            _refuse_node(node)
-
-
-def _refuse_node(node: exp.Expr) -> None:
-    """Refuse a node that is not allowed over noised values."""
-    if is_interval(node):
-        name = f"{quoted(node)}, because it needs the aggregate itself,"
-        fix = "use it in the SELECT of the aggregate, as in DP_INTERVAL_LOW(COUNT(*)) AS low"
-        refuse("DP-SQL-006", name=name, nearest=fix)
-    if isinstance(node, exp.Comprehension):
-        fix = "write list_transform(l, lambda x: x + 1), or list_filter(l, lambda x: x > 1)"
-        refuse("DP-SQL-006", name="A list comprehension", nearest=fix)
-    if may_fail(node):
-        name = f"{written_name(node)} with a computed value, because it could fail for some values,"
-        refuse("DP-SQL-006", name=name, nearest="write a constant, as in LAG(n, 1) or LIMIT 10")
-    name = written_name(node)[:60] if isinstance(node, exp.Func) else ""
-    if name:
-        reason, fix = NOT_PURE.get(name.lower(), ("", suggest_functions(name)))
-        kind = "unknown function" if isinstance(node, exp.Anonymous) and not reason else "function"
-        refuse("DP-SQL-006", name=f"The {kind} {name}{reason}", nearest=fix)
-    refuse("DP-SQL-004", what=quoted(node))
 
 
 def _refuse_growth(tree: exp.Expr) -> None:

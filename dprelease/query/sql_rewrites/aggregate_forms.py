@@ -9,6 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from dprelease.numerics.rounding import exact, plain_text
+from dprelease.query.expressions.replacements import counted_groups
 from dprelease.query.expressions.scalar import Kind
 from dprelease.query.outer_sql.functions import AGGREGATES
 from dprelease.query.sql_functions import (
@@ -105,7 +106,7 @@ class AggregateForms:
     def _of_rows(self, node: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
         """Return the aggregate of the rows that satisfy a condition, or of all rows."""
         node = _named_aggregate(node)
-        refuse_unanswerable(node)
+        refuse_unanswerable(node, self.table.columns)
         if isinstance(node, exp.Count | exp.CountIf):
             return self._count(node, condition)
         if isinstance(node, exp.RegrR2):
@@ -166,9 +167,15 @@ class AggregateForms:
         self, node: exp.Expr, inner: exp.Distinct, condition: exp.Expr | None
     ) -> exp.Expr:
         """Return the count of distinct values of a column, or of an expression."""
-        if len(inner.expressions) != 1:
-            return node  # refused with the aggregates that are answered
-        (value,) = inner.expressions
+        values = inner.expressions
+        if len(values) == 1 and isinstance(values[0], exp.Tuple):
+            values = values[0].expressions
+        if len(values) != 1:
+            keys = ", ".join(map(quoted, values))
+            reason = "it counts combinations of values"
+            fix = f"use {counted_groups(keys)}" if values else "name a column"
+            refuse(f"COUNT(DISTINCT {keys})", reason, fix)
+        (value,) = values
         if condition is None and isinstance(value, exp.Column):
             return node
         if isinstance(value, exp.Column) and value.name == self.table.unit.id:

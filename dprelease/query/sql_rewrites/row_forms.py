@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from sqlglot import exp
 
 from dprelease.query.expressions.nodes import strip_date_cast
-from dprelease.query.expressions.scalar import UNITS_OF_A_DAY, Kind
+from dprelease.query.expressions.refusals import refusal_error
+from dprelease.query.expressions.replacements import (
+    FUNCTIONS,
+    cast_advice,
+    example_condition,
+)
+from dprelease.query.expressions.scalar import TIME_KINDS, UNITS_OF_A_DAY, Kind
 from dprelease.query.expressions.term_checker import TermChecker
 from dprelease.query.sql_rewrites.date_shifts import (
     COMPARISONS,
@@ -18,7 +24,7 @@ from dprelease.query.sql_rewrites.date_shifts import (
     refuse_interval,
     shifted_constant,
 )
-from dprelease.query.sql_rewrites.refusal import PLACE, refuse
+from dprelease.query.sql_rewrites.refusal import PLACE, quoted, refuse
 from dprelease.query.sql_rewrites.value_ranges import value_range
 from dprelease.schema.table import Table
 
@@ -89,7 +95,10 @@ class _RowForms:
             exp.DateDiff: self._difference, exp.CurrentDate: self._clock,
             exp.CurrentTimestamp: self._clock, exp.Interval: self._interval,
             exp.Add: shifted_constant, exp.Sub: self._minus, exp.DateBin: self._bin,
-            exp.DPipe: self._joined_texts, exp.Concat: self._joined_texts, exp.Log: self._logarithm,
+            **dict.fromkeys((exp.DPipe, exp.Concat, exp.ConcatWs), self._joined_texts),
+            exp.Log: self._logarithm,
+            **dict.fromkeys((exp.Like, exp.ILike), self._any_pattern),
+            exp.DateAdd: self._moved, exp.DateSub: self._moved, exp.AtTimeZone: self._refused,
             **dict.fromkeys(COMPARISONS, compared_with_interval),
         }  # fmt: skip
 
@@ -117,9 +126,14 @@ class _RowForms:
         if isinstance(node, exp.Extract) and node.this.name.upper() == "EPOCH":
             return self._inner(_seconds(node.expression))
         if function is node:
-            reason = "it is none of the parts of dates that rows have"
-            parts = "year, quarter, month, week, day, doy, dow, isodow, hour, minute, second, epoch"
-            refuse(node, reason, f"use one of {parts}")
+            is_extract = isinstance(node, exp.Extract)
+            name, moment = (node.this, node.expression) if is_extract else node.expressions[:2]
+            write = FUNCTIONS.get(name.name.lower())
+            fix = "use one of year, quarter, month, week, day, doy, dow, isodow, hour, minute, "
+            fix += "second, epoch"
+            if write is not None:
+                fix = f"write {write.format(x=moment.sql('duckdb'))}"
+            refuse(node, "it is none of the parts of dates that rows have", fix)
         return self.form(self._inner(function))
 
     def _day_of_week(self, node: exp.DayOfWeek) -> exp.Expr:
@@ -193,6 +207,8 @@ class _RowForms:
     def _cast(self, node: exp.Cast) -> exp.Expr:
         """Return a cast of a truth value or a number to a number, or of a date to a date."""
         if isinstance(node.this, exp.Literal) and node.this.is_string:
+            if node.to.expressions:
+                refuse(node, "the precision of a time is not read", "leave out the precision")
             return exp.Cast(this=node.this, to=node.to)  # a date, which TermChecker reads
         target = node.to.this.value if node.to.this else ""
         inner = self._inner(node.this)
@@ -207,11 +223,12 @@ class _RowForms:
             return exp.Paren(this=inner) if whole else _rounded_to_even(inner)
         if (kind, target) == (Kind.TIMESTAMP, "DATE"):
             return exp.Cast(this=inner, to=node.to)
-        same = (Kind.DATE, "DATE"), (Kind.TEXT, "TEXT"), (Kind.TEXT, "VARCHAR")
-        if (kind, target) in (*same, (Kind.BOOLEAN, "BOOLEAN")):
+        if (kind, TIME_KINDS.get(target)) == (Kind.DATE, Kind.TIMESTAMP):
+            return exp.Cast(this=inner, to=exp.DataType.build("timestamp"))
+        same = (Kind.TEXT, "TEXT"), (Kind.TEXT, "VARCHAR"), (Kind.BOOLEAN, "BOOLEAN")
+        if (kind, target) in same or kind is TIME_KINDS.get(target):
             return exp.Paren(this=inner)
-        reason = f"{kind} can't be read as {target} in each row without errors"
-        refuse(node, reason, "declare the column with the type that you need in the table's schema")
+        refuse(node, *cast_advice(node, kind))
 
     def _difference(self, node: exp.DateDiff) -> exp.Expr:
         """Return date_diff in years to weeks by parts of the dates; shorter units stay."""
@@ -253,11 +270,34 @@ class _RowForms:
         found = shifted_constant(node)
         return difference_of_dates(node, self.table) if found is node else found
 
+    def _moved(self, node: exp.Expr) -> exp.Expr:
+        """Return date_add(t, INTERVAL 3 DAY) as a sum."""
+        kind = exp.Add if isinstance(node, exp.DateAdd) else exp.Sub
+        return self._inner(kind(this=node.this, expression=node.expression))
+
+    def _refused(self, node: Any) -> exp.Expr:
+        """Refuse syntax whose words are not read."""
+        raise refusal_error(node, PLACE, self.table.columns)
+
+    def _any_pattern(self, node: exp.Expr) -> exp.Expr:
+        """Return x LIKE ANY ('a%', 'b%') as x LIKE 'a%' OR x LIKE 'b%'; other patterns stay."""
+        found, kind = node.expression, type(node)
+        patterns = found.this.unnest() if isinstance(found, exp.Any) else None
+        if node.args.get("negate") or not isinstance(patterns, exp.Tuple):
+            return node
+        each = (kind(this=self._inner(node.this), expression=one) for one in patterns.expressions)
+        return exp.Paren(this=exp.or_(*each, copy=False))
+
     def _joined_texts(self, node: exp.Expr) -> exp.Expr:
         """Refuse joined texts, which can be written after the noise."""
-        reason = "texts are joined after the noise only"
-        fix = "GROUP BY the parts, and join them in the SELECT list, as in SELECT a || b, COUNT(*)"
-        refuse(node, reason, f"{fix} ... GROUP BY a, b")
+        parts = [part for part in _joined_parts(node) if not isinstance(part, exp.Literal)]
+        keys = ", ".join(quoted(part) for part in parts)
+        fix = "GROUP BY the parts, and join them in the SELECT list, as in SELECT "
+        fix += f"{quoted(node)}, COUNT(*) ... GROUP BY {keys}"
+        if node.parent is not None:  # a condition
+            conditions = (example_condition(part, self.table.columns) for part in parts)
+            fix = f"write conditions on the parts, as in {' AND '.join(conditions)}"
+        refuse(node, "texts are joined after the noise only", fix)
 
     def _logarithm(self, node: exp.Log) -> exp.Expr:
         """Return the logarithm to the base 10, 2 or another constant by log(x) or ln(x)."""
@@ -271,6 +311,16 @@ class _RowForms:
         """Refuse time_bucket, whose buckets date_trunc gives."""
         day = node.expression.sql("duckdb")[:30]
         refuse(node, "rows are put into calendar units", f"write date_trunc('week', {day})")
+
+
+def _joined_parts(node: Any) -> Iterator[exp.Expr]:
+    """Yield the texts that || or CONCAT joins."""
+    if not isinstance(node, exp.DPipe | exp.Concat | exp.ConcatWs):
+        yield node
+        return
+    is_chain = isinstance(node, exp.DPipe)
+    for part in (node.this, node.expression) if is_chain else node.expressions:
+        yield from _joined_parts(part)
 
 
 def months(day: exp.Expr, unit: str, per_year: int) -> exp.Expr:

@@ -58,7 +58,8 @@ def rewrite_rows(select: exp.Select, tables: Mapping[str, Table]) -> RowsOfSelec
     aggregates = [node for item in _clauses_after(select) for node in own_aggregates(item)]
     if source is not None and not source.table.public:
         for node in aggregates:
-            refuse_unanswerable(node.this if isinstance(node, exp.Filter) else node)
+            plain = node.this if isinstance(node, exp.Filter) else node
+            refuse_unanswerable(plain, source.table.columns)
     parts += aggregates
     what = next(filter(None, (unread_argument_text(part) for part in parts if part)), None)
     if what is not None:

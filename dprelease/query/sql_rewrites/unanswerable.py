@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlglot import exp
 
+from dprelease.query.outer_sql.functions import function_name, written_name
 from dprelease.query.sql_rewrites.refusal import quoted, refuse
+from dprelease.schema.columns import Column
 
 _ONE_ROW = "one row can change it, however many rows there are"
 _A_VALUE = "it returns the value of a single row"
@@ -13,7 +17,7 @@ _NO_BOUNDS = "how far one row can change it has no limit that is known beforehan
 _MOMENTS = "it follows from other aggregates, which have intervals"
 
 _SHARE = "use AVG(CASE WHEN {} THEN 1 ELSE 0 END), the share of rows in which it is true"
-_MOST = "use MODE({}), MEDIAN({}) or AVG({}), over many rows"
+_MOST = "use {centre}, over many rows"
 _COUNTS = "use COUNT(*) with GROUP BY {}"
 _KEYS = (
     "use SELECT DISTINCT {}, the values that may be published, or COUNT(*) with GROUP BY {}; such "
@@ -24,9 +28,9 @@ _SPREAD = "use STDDEV({}) or quantiles, as in QUANTILE_CONT({}, [0.1, 0.5, 0.9])
 _REASONS: dict[str, tuple[str, str]] = {
     "approx_count_distinct": (
         "its sketch has an error that one row can change, in addition to the noise",
-        "use COUNT(DISTINCT {}), which is exact before noise",
+        "use COUNT(DISTINCT {}), which is exact before noise, of the id or of declared values",
     ),
-    **dict.fromkeys(("bool_and", "bool_or"), (_ONE_ROW, _SHARE)),
+    **dict.fromkeys(("bool_and", "bool_or", "every"), (_ONE_ROW, _SHARE)),
     **dict.fromkeys(
         ("any_value", "first", "last", "arbitrary", "arg_max", "arg_min", "max_by", "min_by"),
         (_A_VALUE, _MOST),
@@ -42,6 +46,7 @@ _REASONS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(
         ("skewness", "kurtosis", "kurtosis_pop", "mad"), (_NO_BOUNDS, _SPREAD)
     ),
+    "sem": (_MOMENTS, "use STDDEV({}) / SQRT(COUNT({}))"),
     "entropy": (_NO_BOUNDS, f"{_COUNTS}, and compute it from the counts"),
     "regr_count": (_MOMENTS, "use COUNT(*) FILTER (WHERE {0} IS NOT NULL AND {1} IS NOT NULL)"),
     "regr_avgx": (_MOMENTS, "use AVG({1}) FILTER (WHERE {0} IS NOT NULL)"),
@@ -57,18 +62,36 @@ def reason_against(name: str) -> tuple[str, str] | None:
     return _REASONS.get(name.lower())
 
 
-def refuse_unanswerable(node: exp.Expr) -> None:
-    """Raise QueryError DP-SQL-006 for an aggregate that has no answer with noise."""
+def refuse_unanswerable(node: exp.Expr, columns: Mapping[str, Column]) -> None:
+    """Raise QueryError DP-SQL-006 for an aggregate that has no answer with noise.
+
+    `columns`: the declared columns, whose types decide what is answered instead.
+    """
     node = node.this if isinstance(node, exp.IgnoreNulls) else node
-    name = node.sql("duckdb").split("(", maxsplit=1)[0]
+    name = function_name(node)
     found = reason_against(name)
     if found is not None:
         reason, instead = found
-        is_named = isinstance(node, exp.AnonymousAggFunc)
+        is_named = isinstance(node, exp.AnonymousAggFunc | exp.Anonymous)
         arguments = node.expressions if is_named else [node.this, node.args.get("expression")]
         shown = [_argument_text(one) for one in arguments if isinstance(one, exp.Expr)]
-        fix = instead.replace("{}", "{0}").format(*shown, "x", "x")
-        refuse(f"{name.upper()}({', '.join(shown)})", reason, fix)
+        x = shown[0] if shown else "x"
+        fix = instead.replace("{}", "{0}").format(*shown, "x", "x", centre=_centre(x, columns))
+        refuse(f"{written_name(node)}({', '.join(shown)})", reason, fix)
+
+
+def _centre(x: str, columns: Mapping[str, Column]) -> str:
+    """Return the aggregates that answer with a typical value of a column."""
+    kind = getattr(columns.get(x, None), "type", "cut" if x in columns else "")
+    if kind in ("category", "cut"):
+        return f"MODE({x})"
+    if kind in ("date", "timestamp"):
+        return f"MEDIAN({x})"
+    if kind == "text":
+        return f"COUNT(*) with GROUP BY {x} and private_keys"
+    return (
+        f"MODE({x}), MEDIAN({x}) or AVG({x})" if kind == "integer" else f"MEDIAN({x}) or AVG({x})"
+    )
 
 
 def _argument_text(argument: exp.Expr) -> str:
