@@ -6,11 +6,13 @@ pandas allows, the message would quote values of the data.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dprelease.errors import UsageError
-from dprelease.errors.argument_types import wrong_argument
+from dprelease.errors.argument_types import wrong_argument, wrong_kind
+from dprelease.numerics.rounding import plain_text
+from dprelease.schema.aggregate_keywords import LEVELS, level_of
 from dprelease.schema.yaml_text.reader import Plain
 
 if TYPE_CHECKING:
@@ -58,6 +60,38 @@ def without_numpy_scalars(value: Any) -> Any:
 
 
 NORMALIZE = ("index", "columns", "all")
+
+
+def function_name(function: object) -> str:
+    """Return the name of a function of `agg`; a function such as np.mean stands for its name.
+
+    Raises UsageError DP-SESSION-016 for anything else, such as a function of the caller.
+    """
+    if isinstance(function, str):
+        return function
+    name = getattr(function, "__name__", None)
+    module = str(getattr(function, "__module__", "")).partition(".")[0]
+    if isinstance(name, str) and callable(function) and module in ("numpy", "builtins"):
+        return name
+    wanted = "the names of functions, such as 'mean'"
+    raise wrong_argument("functions", wanted, function)
+
+
+def quantile_levels(q: object) -> tuple[list[Any] | None, list[str]]:
+    """Return the list of quantiles, None for one quantile; and the texts of their fractions.
+
+    Raises UsageError DP-SESSION-016 for anything but different fractions of quantiles.
+    """
+    several = isinstance(q, Iterable) and not isinstance(q, str | Mapping)
+    levels: list[Any] = list(q) if several else [q]  # type: ignore[call-overload]
+    found = [level_of(level) for level in levels]
+    texts = ["/" if level is None else plain_text(level) for level in found]  # 1/3 is no decimal
+    if not levels or len(set(texts)) < len(texts) or any("/" in text for text in texts):
+        wanted = f"a {LEVELS}, or a list of different ones"
+        is_number = levels and all(isinstance(level, int | float) for level in levels)
+        kind = "other numbers" if is_number else wrong_kind(q)
+        raise UsageError("DP-SESSION-016", name="q", wanted=wanted, kind=kind)
+    return levels if several else None, texts
 
 
 def normalize_argument(value: object) -> str:

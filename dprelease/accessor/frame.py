@@ -32,6 +32,7 @@ from dprelease.exact.reading.streams import is_streamed
 from dprelease.numerics.rounding import Number
 
 Condition = str
+ColumnDeclaration = Mapping[str, object]
 
 
 @checked_methods
@@ -68,7 +69,7 @@ class Questions(RowQuestions):
         rows = self._selection()
         return SelectedRows(replace(rows, predicates=(*rows.predicates, predicate)))
 
-    def derive(self, **columns: Mapping[str, object]) -> SelectedRows:
+    def derive(self, **columns: ColumnDeclaration) -> SelectedRows:
         """Return the rows with additional columns, each computed from its own row.
 
         Parameters

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dprelease.accessor.argument_checks import function_name
 from dprelease.errors import SessionError
+from dprelease.errors.argument_types import wrong_argument
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import Integers
 from dprelease.numerics.rounding import exact
@@ -259,26 +261,22 @@ def describe(
 
 
 def aggregates_by_label(
-    columns: object, named: Mapping[str, object]
+    columns: Mapping[str, Any] | None, named: Mapping[str, object]
 ) -> dict[Label, tuple[str, str]]:
     """Return the column and function of each aggregate by the label of its result.
 
     If several functions of a column are listed, each label is a pair of column and function.
     """
-    columns = {} if columns is None else columns
-    if not isinstance(columns, Mapping):
-        known = '{"column": "function"}, or name=("column", "function")'
-        raise SessionError("DP-SESSION-008", what="aggregates of no column", known=known)
     wanted: list[tuple[Label, tuple[str, str]]] = []
+    columns = {} if columns is None else columns
     levels = not named and any(isinstance(value, list | tuple) for value in columns.values())
     for column, value in columns.items():
         if not isinstance(column, str):
-            known = "the names of columns, as texts"
-            raise SessionError("DP-SESSION-008", what=type(column).__name__, known=known)
+            raise wrong_argument("aggregates", "the names of columns as its keys", column)
         is_list = isinstance(value, list | tuple)
         for function in value if is_list else [value]:
-            pair = (column, str(function))
-            label = f"{column}_{function}" if is_list else column
+            pair = (column, function_name(function))
+            label = f"{column}_{pair[1]}" if is_list else column
             wanted.append((pair if levels else label, pair))
     wanted += [(name, _column_and_function(name, pair)) for name, pair in named.items()]
     refuse_duplicate_labels([label for label, _ in wanted])
@@ -288,10 +286,10 @@ def aggregates_by_label(
 def _column_and_function(name: str, pair: object) -> tuple[str, str]:
     """Return the column and function from `name=("column", "function")` or pandas' NamedAgg."""
     if hasattr(pair, "column") and hasattr(pair, "aggfunc"):
-        return str(pair.column), str(pair.aggfunc)
-    if not (isinstance(pair, tuple) and len(pair) == 2):
-        raise SessionError("DP-SESSION-008", what=name, known='name=("column", "function")')
-    return str(pair[0]), str(pair[1])
+        pair = (pair.column, pair.aggfunc)
+    if not (isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)):
+        raise wrong_argument(name, '("column", "function"), such as ("age", "mean")', pair)
+    return pair[0], function_name(pair[1])
 
 
 def refuse_duplicate_labels(labels: Sequence[Label]) -> None:

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast, overload
 from dprelease.accessor import frame_shapes
 from dprelease.accessor.answer import answer_query
 from dprelease.accessor.answer_libraries import Library
-from dprelease.accessor.argument_checks import weighted_aggregate, with_max_sum
+from dprelease.accessor.argument_checks import (
+    function_name,
+    quantile_levels,
+    weighted_aggregate,
+    with_max_sum,
+)
 from dprelease.accessor.joint import joint_shapes
 from dprelease.accessor.query_options import Options, RowOptions
 from dprelease.accessor.questions import FUNCTIONS, QueryMethods, query_method, unavailable
@@ -44,6 +49,10 @@ class Groups(QueryMethods):
         columns = getattr(self, "columns", ())
         selected = f", columns {', '.join(columns)}" if columns else ""
         return f"<{type(self).__name__}: by {', '.join(self.by)}{selected}; {self.rows!r}>"
+
+    def _queried_rows(self) -> RowQuestions:
+        """Return the rows of the queries."""
+        return self.rows
 
     def _library(self) -> Library:
         """Return the library whose frames the answers are."""
@@ -162,8 +171,8 @@ class SelectedColumns(Groups, Generic[Shape]):
         pandas.Series or pandas.DataFrame
             With a list, one column per function, below each source column if there are several.
         """
-        if isinstance(functions, str):
-            return self._aggregate_columns(functions, options)
+        if isinstance(functions, str) or callable(functions):
+            return self._aggregate_columns(function_name(functions), options)
         with self.rows._one_query() as rows:
             names = frame_shapes.list_or_none(functions)
             if not names or isinstance(functions, Mapping):
@@ -175,10 +184,9 @@ class SelectedColumns(Groups, Generic[Shape]):
                     dict.fromkeys(self.columns, names), {}
                 )
                 return self._aggregate(rows, aggregates, options)
-            frame_shapes.refuse_duplicate_labels([str(name) for name in names])
-            return self._aggregate(
-                rows, {str(name): (self.columns[0], str(name)) for name in names}, options
-            )
+            known = [function_name(name) for name in names]
+            frame_shapes.refuse_duplicate_labels(known)
+            return self._aggregate(rows, {name: (self.columns[0], name) for name in known}, options)
 
     @query_method
     def count(self, **options: Unpack[Options]) -> Shape:
@@ -308,15 +316,15 @@ class SelectedColumns(Groups, Generic[Shape]):
             Each column by its name. Several quantiles are listed in ascending order, in a last
             level of the index or a column `q`.
         """
-        levels = frame_shapes.list_or_none(q)
+        levels, each = quantile_levels(q)
         with self.rows._one_query() as rows:
             frame_shapes.refuse_duplicate_labels(self.columns)
             specs = {
                 f"a{i}_{j}": frame_shapes.without_interval(
-                    frame_shapes.quantile_aggregate(column, str(at))
+                    frame_shapes.quantile_aggregate(column, at)
                 )
                 for i, column in enumerate(self.columns)
-                for j, at in enumerate([q] if levels is None else levels)
+                for j, at in enumerate(each)
             }
             answer = answer_query(
                 rows, "groupby", specs, self.by, options,

@@ -92,16 +92,16 @@ class GroupBy(Groups, Generic[One]):
         return SelectedColumns(self, tuple(names), single)
 
     @query_method
-    def size(self, **options: Unpack[Options]) -> pd.DataFrame:
-        """Return noisy counts of rows.
+    def size(self, **options: Unpack[Options]) -> One:
+        """Return noisy counts of rows, as pandas does.
 
         Returns
         -------
-        pandas.DataFrame
-            The column `size`.
+        pandas.Series or pandas.DataFrame
+            A Series with the name `size`; with `as_index=False`, a frame with the column `size`.
         """
-        with self.rows._one_query() as rows:
-            return self._aggregate(rows, {"size": ("*", "size")}, options)
+        selected: SelectedColumns[One] = SelectedColumns(self, ("size",), single=True)
+        return selected.size(**options)
 
     @query_method
     def agg(
@@ -119,6 +119,8 @@ class GroupBy(Groups, Generic[One]):
             if not isinstance(aggregates, Mapping | None):
                 raise UsageError("DP-SESSION-014", kind=type(aggregates).__name__)
             wanted = frame_shapes.aggregates_by_label(aggregates, named)
+            if not wanted:
+                raise UsageError("DP-SESSION-014", kind="nothing")
             endings = frame_shapes.COMPANIONS if margins else ()
             companions = [f"{name}{ending}" for name in named for ending in endings]
             frame_shapes.refuse_duplicate_labels(

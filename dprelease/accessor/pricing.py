@@ -60,19 +60,19 @@ def confidence_of(options: Options) -> Fraction:
     number = confidence_level(option_value(options, "confidence"))
     if number is None:
         wanted = "number from 0.5 to 0.999999"
-        raise SessionError("DP-SESSION-006", what="confidence", wanted=wanted)
+        raise SessionError("DP-SESSION-006", what="confidence", wanted=wanted, example="0.95")
     return number
 
 
 def budget_of(session: Session, options: Options) -> BudgetSpec:
     """Return the budget of one query."""
     delta = exact_amount(option_value(options, "delta"), "delta")
-    asked = declared_spending("A question", options.get("epsilon"), delta, options.get("rho"))
+    asked = declared_spending("A query", options.get("epsilon"), delta, options.get("rho"))
     if asked.rho is None:
         return BudgetSpec(epsilon=asked.epsilon, delta=delta, neighbours=session.neighbours)
     if session.budget.rho is None:
         given = "a rho, but the session's budget is an epsilon"
-        raise SessionError("DP-SESSION-011", what="A question", found=given)
+        raise SessionError("DP-SESSION-011", what="A query", found=given)
     answer_delta = delta or session.delta
     return BudgetSpec(rho=asked.rho, delta=answer_delta, neighbours=session.neighbours)
 

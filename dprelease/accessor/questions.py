@@ -7,7 +7,7 @@ names of the methods in `agg` and in SQL, and their form in a release file.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
@@ -15,9 +15,13 @@ from inspect import Parameter
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast, get_args
 
 from dprelease.accessor.answer_libraries import in_library
-from dprelease.accessor.argument_checks import refuse_data_arguments, without_numpy_scalars
+from dprelease.accessor.argument_checks import (
+    HasSelection,
+    refuse_data_arguments,
+    without_numpy_scalars,
+)
 from dprelease.accessor.query_options import OPTIONS
-from dprelease.errors import Findings, RunState, UnavailableError
+from dprelease.errors import DpReleaseError, Findings, RunState, UnavailableError
 from dprelease.errors.argument_types import arguments_by_name, refuse_wrong_types, types_in
 from dprelease.errors.suggestions import nearest
 from dprelease.schema.aggregate_keywords import WORDS, Origin
@@ -98,12 +102,13 @@ ON_ROWS = "no single row can be published with noise: {}"
 ON_ANSWER = "call it on the answer of a query, which is a frame and has no further cost"
 INSTEAD: dict[str, str] = {
     "filter query loc mask dropna drop_nulls drop_nans get_group": (
-        'select rows by where, as in where("age >= 18")'
+        'select rows by where, before groupby, as in df.dp.where("age >= 18")'
     ),
     "assign with_columns select eval apply map transform pipe astype fillna cut isin": (
-        'compute columns by derive, as in derive(adult={"expression": "age >= 18", "type": '
-        '"boolean"})'
+        'compute columns by derive, before groupby, as in df.dp.derive(adult={"expression": '
+        '"age >= 18", "type": "boolean"})'
     ),
+    "ngroups groups indices": "the keys have declared values: call unique of df.dp",
     "group_by": "call groupby",
     "aggregate": "call agg",
     "clip": "declare bounds of the column, to which its values are clamped",
@@ -159,13 +164,28 @@ class QueryMethods:
     def _refuse(self, name: str) -> NoReturn:
         """Raise UnavailableError DP-SESSION-023, with what to use instead."""
         kind = type(self)
-        raise unavailable(
-            name, [one for one in dir(kind) if one[0] != "_" and callable(getattr(kind, one))]
-        )
+        known = [one for one in dir(kind) if one[0] != "_" and callable(getattr(kind, one))]
+        raise unavailable(name, known, is_column=name in self._column_names())
+
+    def _queried_rows(self) -> HasSelection:
+        """Return the rows of the queries: the object itself, or the rows of groups."""
+        return cast("HasSelection", self)
+
+    def _column_names(self) -> Collection[str]:
+        """Return the names of the columns of the rows; none if the rows can't be queried."""
+        try:
+            rows = self._queried_rows()._selection()
+        except DpReleaseError:
+            return ()
+        return {*rows.session.table.columns, *rows.derived}
 
 
-def unavailable(name: str, known: Sequence[str]) -> UnavailableError:
+def unavailable(name: str, known: Sequence[str], *, is_column: bool = False) -> UnavailableError:
     """Return the error for a name that is not one of the known methods, or functions of `agg`."""
+    if is_column:
+        advice = f"name the column in a query, as in mean({name!r}, epsilon=0.1), or select it "
+        advice += f"after groupby, as in groupby('state')[{name!r}]"
+        return UnavailableError("DP-SESSION-023", name=name, nearest="", advice=advice)
     found = (f"{advice}; " for names, advice in INSTEAD.items() if name in names.split())
     advice = f"{next(found, '')}available are: {', '.join(known)}"
     return UnavailableError(
@@ -238,8 +258,16 @@ SessionError, UsageError, DataError
 CHECKED = ("str", "str | None", "bool", "Number | None")
 """Annotations of parameters whose types `query_method` checks; methods check all others."""
 
-WANTED = {"statement": "one SELECT", "closed": "'left' or 'right'"}
-"""Descriptions of the texts that are no column names, in errors."""
+SEVERAL = "one column name; agg answers about several, as in agg({'age': 'mean', 'income': 'sum'})"
+WANTED = {
+    "statement": "one SELECT",
+    "closed": "'left' or 'right'",
+    "column": SEVERAL,
+    "value_counts.column": "one column name; further keys are named in by=['state']",
+    "crosstab.index": "one column name; count(by=[...]) counts by several keys",
+    "crosstab.columns": "one column name; count(by=[...]) counts by several keys",
+}
+"""Descriptions of texts, in errors, by the parameter, or by the method and the parameter."""
 
 COLUMN_TYPES = {
     "str": "str",
@@ -275,7 +303,9 @@ def query_method(ask: Ask) -> Ask:
     listed = signature.replace(parameters=[*own, *shown])
     types = {one.name: types_in(one.annotation) for one in own if one.annotation in CHECKED}
     words = {
-        name: WANTED.get(name, "a column name") for name, known in types.items() if "str" in known
+        name: WANTED.get(f"{ask.__name__}.{name}", WANTED.get(name, "a column name"))
+        for name, known in types.items()
+        if "str" in known
     }
 
     @wraps(ask)
@@ -288,7 +318,7 @@ def query_method(ask: Ask) -> Ask:
             if others:  # not the names of results of `agg`
                 arguments_by_name(listed, ask, (self,), dict.fromkeys(others))
             values = arguments_by_name(complete, ask, (self, *arguments), named)
-            refuse_data_arguments(getattr(self, "rows", self), values)
+            refuse_data_arguments(self._queried_rows(), values)
             refuse_wrong_types(values, types, words)
             try:
                 answer = ask(

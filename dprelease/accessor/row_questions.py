@@ -16,16 +16,18 @@ from dprelease.accessor.answer import answer_query, answer_sql, answer_unique
 from dprelease.accessor.answer_libraries import Library
 from dprelease.accessor.argument_checks import (
     normalize_argument,
+    quantile_levels,
     weighted_aggregate,
     with_max_sum,
 )
 from dprelease.accessor.joint.joint_questions import JointQuestions
 from dprelease.accessor.query_options import Options, RowOptions, SharedOptions, keys_of
-from dprelease.accessor.questions import NAMES, query_method, state_of_query
+from dprelease.accessor.questions import query_method, state_of_query
 from dprelease.accessor.row_selection import RowSelection
-from dprelease.errors import SessionError, UsageError
+from dprelease.errors import UsageError
 from dprelease.errors.argument_types import wrong_argument
 from dprelease.numerics.rounding import Number
+from dprelease.release.question import without_explain
 from dprelease.schema.yaml_text.reader import Plain
 
 if TYPE_CHECKING:
@@ -169,12 +171,10 @@ class RowQuestions(JointQuestions):
             The keys, `value`, its interval from `lower` to `upper`, and `quality`. Several
             quantiles give these columns each, named by the quantile, ascending in each cell.
         """
-        levels = frame_shapes.list_or_none(q)
+        levels, each = quantile_levels(q)
         if levels is None:
-            return self._answer_one_aggregate("quantile", {"of": column, "at": str(q)}, options)
-        specs = {
-            f"q{i}": frame_shapes.quantile_aggregate(column, str(at)) for i, at in enumerate(levels)
-        }
+            return self._answer_one_aggregate("quantile", {"of": column, "at": each[0]}, options)
+        specs = {f"q{i}": frame_shapes.quantile_aggregate(column, at) for i, at in enumerate(each)}
         with self._one_query() as rows:
             return answer_query(
                 rows, "quantiles", specs, keys_of(options), options,
@@ -216,6 +216,9 @@ class RowQuestions(JointQuestions):
             odd = bins if ends is None else next((e for e in ends if isinstance(e, date)), None)
             if ends is None or odd is not None:
                 raise UsageError("DP-SESSION-013", kind=type(odd).__name__)
+            if closed not in ("left", "right"):
+                kind, wanted = "another text", "'left' or 'right'"
+                raise UsageError("DP-SESSION-016", name="closed", wanted=wanted, kind=kind)
             edges = [str(edge) for edge in ends]
             band: dict[str, Plain] = {"cut": column, "edges": list(edges), "closed": closed}
             name, keys = rows.free_column(f"{column}_band"), keys_of(options)
@@ -380,7 +383,7 @@ class RowQuestions(JointQuestions):
         """
         with self._one_query() as rows:
             if rows.dry:
-                raise SessionError("DP-SESSION-008", what="sql", known=", ".join(NAMES[:-1]))
+                statement = f"EXPLAIN {without_explain(statement)[0]}"
             return answer_sql(
                 rows, statement, options, params,
                 margins=margins, private_keys=private_keys, frames={} if frames is None else frames,

@@ -147,7 +147,8 @@ def exact_amount(value: object, what: str) -> Fraction:
     number = budget_number(what, value)
     if number is None:
         wanted = "number from 0 to below 1" if what == "delta" else "finite number above zero"
-        raise SessionError("DP-SESSION-006", what=what, wanted=wanted)
+        example = "1e-6" if what == "delta" else "'0.5'"
+        raise SessionError("DP-SESSION-006", what=what, wanted=wanted, example=example)
     return number
 
 

@@ -18,6 +18,20 @@ from dprelease.errors.printable import count_text
 from dprelease.errors.state import RunState
 from dprelease.errors.suggestions import nearest
 
+INSTEAD = {
+    "where": "select rows first, as in df.dp.where('age >= 18').count(epsilon=0.1)",
+    "filter": "select rows first, as in df.dp.where('age >= 18').count(epsilon=0.1)",
+    "bins": "call histogram for counts between edges",
+    "values": "call agg with several keys, and pivot its answer",
+    "aggfunc": "call agg with several keys, and pivot its answer",
+    "percentiles": "call quantile for other quantiles",
+    "ascending": "sort the answer, which costs nothing",
+    "dropna": "declare `fill` of the column, a value under which missing values count",
+    "observed": "drop rows of the answer, which has all declared values",
+    "level": "name the keys in by",
+}
+"""What to do instead of arguments of pandas, by their names."""
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 Class = TypeVar("Class", bound=type)
 
@@ -102,9 +116,13 @@ def _wrong_call(
     ]
     for name in named:
         if name not in names and len(names) == len(own):
-            close = nearest(name, names)
             known = ", ".join(names) or "no argument"
-            return UsageError("DP-SESSION-012", name=name, nearest=close, known=known)
+            advice = f"{INSTEAD[name]}; or " if name in INSTEAD else ""
+            close = nearest(name, names)
+            advice = "" if close else advice
+            return UsageError(
+                "DP-SESSION-012", name=name, nearest=close, known=known, advice=advice
+            )
     twice = [name for name in first[:number] if name in named]
     if twice:
         problem = f"gets `{twice[0]}` twice"
@@ -136,15 +154,17 @@ def refuse_wrong_types(
 
 
 def wrong_argument(name: str, wanted: str, value: object) -> UsageError:
-    """Return the error of an argument of another type than the wanted one.
+    """Return the error of an argument of another type than the wanted one."""
+    return UsageError("DP-SESSION-016", name=name, wanted=wanted, kind=wrong_kind(value))
 
-    For a list, it names the types of its items, and never a value.
-    """
+
+def wrong_kind(value: object) -> str:
+    """Return the type of a value; for a list, it names the types of its items, and no value."""
     kind = type(value).__name__
-    if isinstance(value, list | tuple):
-        items = sorted({type(one).__name__ for one in value})
-        kind = f"a {kind} of {', '.join(items)}" if items else f"an empty {kind}"
-    return UsageError("DP-SESSION-016", name=name, wanted=wanted, kind=kind)
+    if not isinstance(value, list | tuple):
+        return kind
+    items = sorted({type(one).__name__ for one in value})
+    return f"a {kind} of {', '.join(items)}" if items else f"an empty {kind}"
 
 
 def types_in(annotation: str) -> tuple[str, ...]:
@@ -208,6 +228,10 @@ TYPES: dict[str, tuple[str, Callable[[object], bool]]] = {
             isinstance(value, str | PathLike)
             or (_is_sequence_of(value, str, PathLike) and len(cast("Any", value)) > 0)
         ),
+    ),
+    "ColumnDeclaration": (
+        'a declaration, such as {"expression": "age >= 18", "type": "boolean"}',
+        lambda value: isinstance(value, Mapping),
     ),
     "Mapping[str, object]": ("a mapping", lambda value: isinstance(value, Mapping)),
     "Mapping[str, str | float]": ("a mapping", lambda value: isinstance(value, Mapping)),

@@ -32,6 +32,7 @@ SAME = {
     "output": ("out", "folder", "path"),
     "path": ("file", "filename"),
     "epsilon": ("eps",),
+    "totals": ("margins",),
     "margin": ("confidence", "moe"),
     "integer": ("int", "bigint", "long", "whole"),
     "number": ("float", "double", "decimal", "real", "numeric"),

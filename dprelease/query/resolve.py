@@ -349,7 +349,9 @@ class _Resolver:
                 if isinstance(key, Key):
                     keys.append(key)
                 else:
-                    self._refuse_key(column, i, key, group_keys.DECLARE)
+                    is_rare = private_kind(table.columns[column]) is None
+                    how = group_keys.COARSEN if is_rare else group_keys.DECLARE
+                    self._refuse_key(column, i, key, how)
         return keys
 
     def _refuse_key(self, column: str, place: int, reason: str, how: str) -> None:

@@ -114,6 +114,34 @@ def test_methods_of_frames(rows: Any, kind: str, name: str) -> None:
                 raise AssertionError(f"{kind}.{name}({parameter}={what})") from problem
 
 
+ADVICE: dict[str, tuple[Any, str]] = {
+    "a function": (lambda dp: dp.groupby("sex").agg({"age": lambda x: x}), "such as 'mean'"),
+    "no aggregate": (lambda dp: dp.groupby("sex").agg({}, epsilon=1), r'agg\(\{"income"'),
+    "no quantile": (lambda dp: dp.quantile("age", [], epsilon=1), "from 0 to 1"),
+    "a percentage": (lambda dp: dp.groupby("sex")["age"].quantile(50, epsilon=1), "from 0 to 1"),
+    "an attribute": (lambda dp: dp.groupby("sex").age, r"groupby\('state'\)\['age'\]"),
+    "an attribute of rows": (lambda dp: dp.age, r"mean\('age', epsilon=0.1\)"),
+    "two columns": (lambda dp: dp.value_counts(["sex", "state"], epsilon=1), r"by=\['state'\]"),
+    "two keys": (lambda dp: dp.crosstab(["sex"], "state", epsilon=1), r"count\(by=\[...\]\)"),
+    "margins": (lambda dp: dp.crosstab("sex", "state", margins=True), "did you mean 'totals'"),
+    "where": (lambda dp: dp.mean("age", where="age > 3", epsilon=1), r"df\.dp\.where"),
+    "a derived text": (lambda dp: dp.derive(old="age > 80"), '"expression": "age >= 18"'),
+    "a confidence": (lambda dp: dp.mean("age", epsilon=1, confidence=95), "confidence=0.95"),
+    "isin": (lambda dp: dp.where("sex.isin(['F'])").count(epsilon=1), r"sex IN \('F'\)"),
+    "str": (lambda dp: dp.where("job.str.endswith('A')").count(epsilon=1), "job LIKE '%A'"),
+    "dt": (lambda dp: dp.where("job.dt.year = 1").count(epsilon=1), r"year\(job\)"),
+    "a chain": (lambda dp: dp.where("1 < age < 9").count(epsilon=1), "1 < age AND age < 9"),
+    "two quotes": (lambda dp: dp.where('sex in ["F"]').count(epsilon=1), "single quotes"),
+}
+
+
+@pytest.mark.parametrize("what", ADVICE)
+def test_refusals_say_what_to_write(rows: Any, what: str) -> None:
+    call, advice = ADVICE[what]
+    with pytest.raises(DpReleaseError, match=f"(?s){advice}.*no budget was spent"):
+        call(rows)
+
+
 FUNCTIONS = {
     name: getattr(dprelease, name) for name in ("Session", "answer_details", "dp", "labelled")
 }

@@ -56,7 +56,7 @@ adults = df.dp.where("age >= 18").derive(old={"cut": "age", "edges": [0, 65, 116
 assert_type(adults.where("age < 99").count(epsilon=0.1), pd.DataFrame)
 
 groups = df.dp.groupby(["state", "sex"])
-assert_type(groups.size(epsilon=0.1), pd.DataFrame)
+assert_type(groups.size(epsilon=0.1), pd.Series)
 assert_type(groups.count("income", epsilon=0.1), pd.DataFrame)
 assert_type(groups.count_distinct("state", epsilon=0.1), pd.DataFrame)
 assert_type(groups.nunique("state", epsilon=0.1), pd.DataFrame)

@@ -5,7 +5,7 @@ from dprelease.errors.template import Template
 CALL_ERRORS: dict[str, Template] = {
     "DP-SESSION-012": Template(
         cause="There is no argument '{name}' here{nearest}.",
-        fix="remove it, or use one of: {known}.",
+        fix="{advice}remove it, or use one of: {known}.",
     ),
     "DP-SESSION-013": Template(
         cause="histogram() takes the edges of its bins as numbers in ascending order, not {kind}.",
@@ -74,8 +74,8 @@ TEMPLATES: dict[str, Template] = {
         fix="use it only in the process that created it; a copy would spend the same budget twice.",
     ),
     "DP-SESSION-006": Template(
-        cause="The session needs a {wanted} for {what}.",
-        fix="write it as a number or a decimal text, for example epsilon='0.5'.",
+        cause="`{what}` is not a {wanted}.",
+        fix="write it as a number or a decimal text, for example {what}={example}.",
     ),
     "DP-SESSION-008": Template(
         cause="'{what}' is not available here.",

@@ -44,6 +44,23 @@ def refusal_error(node: exp.Expression, place: Place, columns: Columns) -> Query
     return not_allowed_error(node, place, advice=advice)
 
 
+def qualified_error(node: exp.Column, place: Place) -> QueryError:
+    """Return the error of a name with points, such as people.age or day.dt.year."""
+    first, *_, last = (part.name for part in node.parts)
+    is_part = last in ALLOWED.split(", ")
+    advice = f"write {last}({first})" if is_part else f"write {last}"
+    return not_allowed_error(node, place, "names have no points here", advice)
+
+
+def chain_error(node: exp.Expression, place: Place) -> QueryError:
+    """Return the error of a chain of comparisons, such as 10 < age < 20."""
+    first, last = node.this, node.expression
+    rest = type(node)(this=first.expression.copy(), expression=last.copy())
+    advice = f"write {first.sql('duckdb')} AND {rest.sql('duckdb')}"
+    because = "it compares the result of the first comparison"
+    return not_allowed_error(node, place, because, advice if len(advice) < LONGEST else "")
+
+
 def in_error(node: exp.In, place: Place, *, is_query: bool) -> QueryError:
     """Return the error of IN with anything but constants, or with a sub-query."""
     if is_query:

@@ -92,7 +92,7 @@ _CASTS: dict[tuple[Kind, str], tuple[str, str]] = {
     (Kind.TEXT, "boolean"): ("not every text is a truth value", "compare it, as in {x} = 'yes'"),
     (Kind.NUMBER, "boolean"): ("a number is no condition", "write {x} <> 0"),
     (Kind.BOOLEAN, "number"): ("it has no cast to numbers", "write if({x}, 1, 0)"),
-    (Kind.NUMBER, "number"): ("numbers are 64-bit floats", "write ROUND({x}{scale}), or {x}"),
+    (Kind.NUMBER, "number"): ("numbers are 64-bit floats", "write ROUND({x}{scale})"),
     (Kind.TIMESTAMP, "number"): ("a time is no number", "write epoch({x})"),
     (Kind.DATE, "number"): ("a date is no number", "write epoch({x})"),
     (Kind.TIMESTAMP, "time"): (
@@ -109,10 +109,12 @@ def cast_advice(node: exp.Cast, kind: Kind) -> tuple[str, str]:
     other = f"{kind} has no cast to {node.to.sql('duckdb')}", "leave out the cast"
     reason, fix = _CASTS.get((kind, group), other)
     scale = node.to.expressions[1:]
+    if (kind, group) == (Kind.NUMBER, "number") and not scale:
+        fix = "write ROUND({x})" if node.to.this in exp.DataType.INTEGER_TYPES else "write {x}"
     is_column = isinstance(node.this.unnest(), exp.Column)
     fields = {
         "x": x,
-        "scale": "".join(f", {one.sql('duckdb')}" for one in scale) or ", 2",
+        "scale": "".join(f", {one.sql('duckdb')}" for one in scale),
         "computed": "" if is_column else f", and `expression: {x}`",
     }
     return reason, fix.format(**fields)
@@ -246,13 +248,41 @@ def _of_any(node: Any, _: Columns) -> str:
     return f"{other.sql('duckdb')} IN ({', '.join(one.sql('duckdb') for one in items.expressions)})"
 
 
+_METHODS = {
+    "isin": "{x} IN ({items})",
+    "isna isnull is_null": "{x} IS NULL",
+    "notna notnull is_not_null": "{x} IS NOT NULL",
+    "startswith": "{x} LIKE '{part}%'",
+    "endswith": "{x} LIKE '%{part}'",
+    "contains": "{x} LIKE '%{part}%'",
+    "between": "{x} BETWEEN 1 AND 2",
+    "mean median sum min max std count": "a constant: a condition reads one row",
+    "lower upper strip len": "lower({x}), upper({x}), trim({x}) or length({x})",
+}
+
+
+def _of_method(node: Any, _: Columns) -> str:
+    """Return the condition in SQL that a method of pandas stands for, such as x.isin([1, 2])."""
+    call, column = node.expression, node.this.find(exp.Identifier)
+    found = [text for names, text in _METHODS.items() if call.name.lower() in names.split()]
+    if not found or column is None:
+        return ""
+    values = call.expressions[0] if call.expressions else None
+    items = values.expressions if isinstance(values, exp.Array | exp.Tuple) else []
+    return found[0].format(
+        x=column.name,
+        items=", ".join(one.sql("duckdb") for one in items) or "1, 2",
+        part=_text_in_pattern(values),
+    )
+
+
 def _of_pattern(node: Any, _: Columns) -> str:
     return FUNCTIONS["regexp_matches"].format(x=node.this.sql("duckdb"))
 
 
 _SYNTAX: dict[type, Callable[[Any, Columns], str]] = {
     exp.AtTimeZone: _of_zone, exp.Bracket: _of_item, exp.Tuple: _of_tuple, exp.Any: _of_any,
-    exp.Glob: _of_pattern, exp.SimilarTo: _of_pattern,
+    exp.Glob: _of_pattern, exp.Dot: _of_method, exp.SimilarTo: _of_pattern,
     exp.Collate: lambda node, _: f"lower({node.this.sql('duckdb')})",
     exp.IntDiv: lambda node, _: (
         f"floor({node.this.sql('duckdb')} / {node.expression.sql('duckdb')})"

@@ -69,14 +69,12 @@ class TermChecker:
             (exp.Boolean, self._boolean),
             (exp.Null, self._null),
             (exp.Neg, self._negative),
-            (exp.And, self._logic),
-            (exp.Or, self._logic),
+            *((kind, self._logic) for kind in (exp.And, exp.Or)),
             (exp.Not, self._not),
             (exp.Is, self._is),
             (exp.Between, self._between),
             (exp.In, self._in),
-            (exp.Like, self._like),
-            (exp.ILike, self._like),
+            *((kind, self._like) for kind in (exp.Like, exp.ILike)),
             (exp.Case, self._case),
             (exp.If, self._if),
             (exp.Nullif, self._nullif),
@@ -168,14 +166,12 @@ class TermChecker:
         """Return the term of a declared column, and note that the column is read."""
         name = node.name
         if node.table or node.args.get("join_mark") or not isinstance(node.this, exp.Identifier):
-            because = "its columns are those of one table"
-            raise not_allowed_error(node, self.place, because, f"write {name[:LONGEST_QUOTE]}")
-        if name not in self.table.columns:
+            raise refusals.qualified_error(node, self.place)
+        column = self.table.columns.get(name)
+        if column is None:
             raise QueryError("DP-WHERE-005", place=self.place, **unknown_column(self.table, name))
         self.columns.add(name)
-        column = self.table.columns[name]
-        kind = KIND_OF_TYPE[getattr(column, "type", "cut")]
-        return Term(column_sql(node, column), kind)
+        return Term(column_sql(node, column), KIND_OF_TYPE[getattr(column, "type", "cut")])
 
     def _literal(self, node: exp.Literal, depth: int) -> Term:
         """Return the term of a text or a number."""
@@ -211,6 +207,8 @@ class TermChecker:
         check_never_true(node, self.place)
         one, other = with_codes(self.table, node, [node.this, node.expression], self.place)
         sides = [self.term(one, depth + 1), self.term(other, depth + 1)]
+        if type(one) in COMPARISONS_OF_ROWS and sides[0].kind is not sides[1].kind:
+            raise refusals.chain_error(node, self.place)
         left, right = self._same_kind(sides, f" in {node.sql('duckdb')[:LONGEST_QUOTE]}")
         check_declared(self.table, one, [other], self.place)
         check_declared(self.table, other, [one], self.place)
@@ -261,8 +259,10 @@ class TermChecker:
 
     def _in(self, node: exp.In, depth: int) -> Term:
         """Return the term of IN with a list of constants."""
-        parts, others = [node.this, *node.expressions], ("query", "unnest", "field")
-        is_query = any(node.args.get(name) for name in others)
+        parts = [node.this, *node.expressions]
+        is_query = any(map(node.args.get, ("query", "unnest", "field")))
+        for part in (one for one in node.expressions if isinstance(one, exp.Column)):
+            self.term(part, depth + 1)  # a text in double quotes is an unknown column
         if is_query or len(parts) < 2 or not all(map(is_constant, parts[1:])):
             raise refusals.in_error(node, self.place, is_query=is_query)
         parts = with_codes(self.table, node, parts, self.place)
@@ -366,10 +366,10 @@ class TermChecker:
     def _date_of_parts(self, node: exp.DateFromParts, depth: int) -> Term:
         """Allow make_date(year, month, day)."""
         self._refuse_other_args(node, "year", "month", "day")
-        parts = [node.args.get(name) for name in ("year", "month", "day")]
+        parts: list[Any] = [node.args.get(name) for name in ("year", "month", "day")]
         if None in parts:
             raise not_allowed_error(node, self.place, "a date has a year, a month and a day")
-        return date_of_parts([self._double_sql(part, depth) for part in parts])  # type: ignore[arg-type]
+        return date_of_parts([self._double_sql(part, depth) for part in parts])
 
     def _date_sql(self, node: exp.Expression, depth: int) -> str:
         """Return the SQL of a node that must be a date, or the text of a date."""
