@@ -29,6 +29,7 @@ from dprelease.exact.key_tables import KeyTables
 from dprelease.exact.nan_safety import FloatColumns
 from dprelease.exact.postgres.server_link import Servers, open_servers
 from dprelease.exact.reading.error_locations import locate_errors
+from dprelease.exact.reading.file_unions import union_of_parts
 from dprelease.exact.reading.sources import OpenedSource, source_fields, stored_columns
 from dprelease.exact.results.partitions import Partitions
 from dprelease.exact.results.true_table import ExactTable
@@ -342,7 +343,9 @@ class Engine(RecordEngine):
                 self._define_relation(given)
         self._floats = FloatColumns.of([given.physical for given in self._inputs], queries)
         locks = lock_statements([file for given in self._inputs for file in given.accessible_paths])
-        self._query_metadata("; ".join([*self._floats.settings, *locks]), self._inputs[0])
+        parts = [part.physical for given in self._inputs for part in given.parts]
+        settings = self._floats.settings or FloatColumns.of(parts, None).settings
+        self._query_metadata("; ".join([*settings, *locks]), self._inputs[0])
 
     def _define_relation(self, given: Input) -> None:
         """Define the relation of an input, and read the types of its stored columns."""
@@ -351,6 +354,11 @@ class Engine(RecordEngine):
             for statement in given.opened.attach:
                 self._query_metadata(statement, given)
             relation = self._relation_to_read(given, given.opened)
+        for part in given.parts:
+            with locate_errors([part]):
+                self._define_relation(part)
+        if given.parts:
+            relation = union_of_parts(given)
         self._set_up(given.describe, given)
         if relation != given.relation:
             self._query_metadata(f"CREATE VIEW {given.relation} AS SELECT * FROM {relation}", given)

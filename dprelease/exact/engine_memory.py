@@ -39,7 +39,7 @@ def require_memory_for_text_files(link: duckdb.DuckDBPyConnection, inputs: Itera
     the engine needs was measured, with an error of a few MiB. Compressed files are assumed to have
     at least their compressed size when they are decompressed.
     """
-    for given in inputs:
+    for given in (leaf for one in inputs for leaf in one.leaves):
         reader = reader_of(given.source_type)
         if given.opened is None or not isinstance(reader, TextFilesReader):
             continue

@@ -15,7 +15,14 @@ from dprelease.exact.nan_safety import columns_to_read
 from dprelease.exact.reading.error_locations import locate_errors, place_of
 from dprelease.exact.reading.frames import object_columns, to_arrow
 from dprelease.exact.reading.relations import frame_batches
-from dprelease.exact.reading.sources import BatchSource, OpenedSource, file_stamp, source_fields
+from dprelease.exact.reading.sources import (
+    BatchSource,
+    OpenedSource,
+    file_label,
+    file_stamp,
+    source_fields,
+    unreadable_error,
+)
 from dprelease.exact.sources.source_reader import Opening, reader_of
 from dprelease.query.resolve import Query
 from dprelease.query.unread import spark_only_error
@@ -23,6 +30,7 @@ from dprelease.schema.load import Declared
 from dprelease.schema.source_types.registry import source_type
 from dprelease.schema.source_types.source import Source
 from dprelease.schema.source_types.source_type import SourceType
+from dprelease.schema.source_types.without_format import FILES
 from dprelease.statements.layers import JOINED, SOURCE, duplicate_keys_sql
 from dprelease.statements.values.source_equality import (
     RELATION,
@@ -66,15 +74,26 @@ class Input:
     types_differ: bool = False
     """Whether files store the same column with different types; each file is then read by its own
     types."""
+    parts: list[Input] = field(default_factory=list)
+    """The inputs whose rows together are those of the table, if each is read in its own way."""
+
+    @property
+    def leaves(self) -> Sequence[Input]:
+        """Return the inputs that are read: the parts, or else this input."""
+        return self.parts or [self]
 
     @property
     def files(self) -> tuple[Path, ...]:
         """Return the files that the engine may read for this table."""
+        if self.parts:
+            return tuple(file for part in self.parts for file in part.files)
         return self.opened.files if self.opened else ()
 
     @property
     def has_changed(self) -> bool:
         """Return whether a file has changed since it was opened, before any byte was read."""
+        if self.parts:
+            return any(part.has_changed for part in self.parts)
         return self.opened is not None and self.opened.stamps != tuple(map(file_stamp, self.files))
 
     @property
@@ -87,6 +106,8 @@ class Input:
     @property
     def accessible_paths(self) -> tuple[Path, ...]:
         """Return the paths that the engine may open: files that it reads, and targets of links."""
+        if self.parts:
+            return tuple(path for part in self.parts for path in part.accessible_paths)
         links = [file for file in self.files if file in self.copies]
         return (*self.readable_files, *links)
 
@@ -99,6 +120,8 @@ class Input:
     def source_type(self) -> SourceType:
         """Return the source type that is read: the declared type, unless a frame is read."""
         source = self.declared.table.source
+        if source is not None and self.parts:
+            return source_type(FILES)
         if self.opened is None or source is None:
             return source_type("frame" if self.arrow is not None else RELATION)
         return source.type
@@ -138,6 +161,8 @@ class Input:
 
         Raises OSError if a file does not have the declared format, or there is no space.
         """
+        for part in self.parts:
+            part.fetch(link)
         while self.rows:
             name, rows = self.rows.popitem()
             link.register("dp_rows", rows.reader())
@@ -251,6 +276,8 @@ def find_input(
         return Input(declared, relation, rows=rows, collations=batches.collations)
     if frame is not None:
         return _frame_input(declared, relation, frame)
+    if declared.table.parts:
+        return Input(declared, relation, parts=_find_parts(declared, relation, servers))
     source = declared.table.source
     refusal = spark_only_error(declared)
     if refusal is not None:
@@ -266,6 +293,22 @@ def find_input(
             opened = _open_source(declared, source, Opening(servers, SECOND_DATABASE))
     rows = {} if opened.rows is None else {relation: opened.rows}
     return Input(declared, relation, opened, rows=rows, collations=opened.collations)
+
+
+def _find_parts(declared: Declared, relation: str, servers: Servers | None) -> list[Input]:
+    """Return the inputs of a table's files; refuse a file that is read twice."""
+    parts: list[Input] = []
+    known: set[tuple[Path, str | None]] = set()
+    for i, table in enumerate(declared.table.parts):
+        part = find_input(replace(declared, table=table), f"{relation}_{i}", None, None, servers)
+        sheet = None if table.source is None else table.source.sheet
+        for file in part.files:
+            if (file, sheet) in known:
+                reason = f"two of its `files` are {file_label(file, part.files)}"
+                raise unreadable_error(declared, reason, "declare each file once")
+            known.add((file, sheet))
+        parts.append(part)
+    return parts
 
 
 def latest_version(declared: Declared, source: Source) -> int:

@@ -126,6 +126,10 @@ def _count_record_lines(given: Input) -> int | None:
     A line break inside quotes also counts, because this function counts lines, and the engine
     counts rows. The function returns None for sources that are not text files.
     """
+    if given.parts:
+        lines = [_count_record_lines(part) for part in given.parts]
+        known = [number for number in lines if number is not None]
+        return sum(known) if len(known) == len(lines) else None
     source = given.declared.table.source
     if given.opened is None or source is None or source.encoding.startswith("utf-16"):
         return None

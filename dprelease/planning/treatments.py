@@ -209,7 +209,7 @@ def missing_codes_text(column: Column) -> str:
 def _missing_texts(query: Query) -> str:
     """Return a sentence on the texts of a source that mean missing values; empty without any."""
     source = query.declared.table.source
-    texts = [text for text in getattr(source, "nulls", None) or () if text]
+    texts = [] if source is None else [text for text in source.null_texts if text]
     if not texts:
         return ""
     return f" In the source, these texts mean that a value is missing: {', '.join(texts)}."

@@ -19,6 +19,7 @@ from dprelease.errors import OutputError, Place
 from dprelease.planning.plan import Plan
 from dprelease.release.folder import temporary_paths
 from dprelease.schema.load import Declaration, Declared
+from dprelease.schema.source_types.source import Source
 from dprelease.tables import formats
 
 EVERYWHERE = "**"
@@ -48,9 +49,8 @@ def refuse_own_source(
     copies = [file.copy for file, _ in declaration.kept.values()]
     written = [NAME, *map(formats.table_file_name, names), *more, *copies]
     place = Place() if output is not None else declaration.place("output")
-    for declared in declaration.tables.values():
-        source = declared.table.source
-        if source is None or source.path is None or source.pattern is None:
+    for declared, source in _sources_of(declaration.tables.values()):
+        if source.path is None or source.pattern is None:
             continue
         if source.is_uri:
             meets = _spark_would_search(source.path, target)
@@ -82,8 +82,20 @@ def is_source_of(declared: Declared, file: Path) -> bool:
 
     Links are resolved. The folder of a URI is not searched, since any file in it may be read.
     """
-    source = declared.table.source
-    if source is None or source.path is None:
+    return any(_is_file_of(source, declared, file) for _, source in _sources_of([declared]))
+
+
+def _sources_of(tables: Iterable[Declared]) -> Iterator[tuple[Declared, Source]]:
+    """Yield each source of tables with its table; a source may have several files."""
+    for declared in tables:
+        source = declared.table.source
+        for one in () if source is None else source.files or (source,):
+            yield declared, one
+
+
+def _is_file_of(source: Source, declared: Declared, file: Path) -> bool:
+    """Return whether an existing file belongs, or may belong, to one source of a table."""
+    if source.path is None:
         return False
     if source.is_uri:
         root = _local_root(source.path)

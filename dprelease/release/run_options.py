@@ -90,7 +90,8 @@ def _with_source(declared: Declared | None, name: str, path: object, known: str)
     if declared is None:
         problem = f"'{shorten(name)}' is the name of no table{nearest(name, known.split(', '))}"
     elif source is None or source.path is None:
-        problem = f"the table '{name}' declares no path of a source, which could be replaced"
+        one = "several files" if source is not None and source.files else "no path of a source"
+        problem = f"the table '{name}' declares {one}, and only a path can be replaced"
     elif not isinstance(path, str | Path) or not str(path):
         problem = f"the source of '{name}' is not a path"
     if declared is None or source is None or problem:

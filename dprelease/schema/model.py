@@ -252,7 +252,7 @@ def _reported_key_path(
     inner = context.get("spot") or [part.format(**context) for part in named]
     path = keys
     for part in inner if isinstance(inner, Sequence) else ():
-        longer = (*path, str(part))
+        longer = (*path, part if isinstance(part, int) else str(part))
         if longer not in document.lines:
             break
         path = longer

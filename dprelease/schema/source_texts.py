@@ -131,20 +131,20 @@ HeaderPlace = Annotated[
 ]
 LAST_PLACE = 1 << 20
 Places = Annotated[
-    dict[Text, tuple[Whole, Whole]],
+    dict[Text, tuple[Whole, Whole] | Text | None],
     WithJsonSchema(
         {
             "type": "object",
             "additionalProperties": {
-                "type": "array",
-                "items": _NUMBER,
-                "minItems": 2,
-                "maxItems": 2,
+                "anyOf": [
+                    {"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2},
+                    {"type": ["string", "integer", "null"]},
+                ]
             },
         }
     ),
 ]
-"""The places of the first and the last character of columns, by name."""
+"""The places of the first and the last character of columns, or their names in the file."""
 Beginnings = Annotated[
     tuple[Text, ...],
     BeforeValidator(to_beginnings),

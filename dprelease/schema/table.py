@@ -38,7 +38,8 @@ from dprelease.schema.public_values.missing_codes import check_date_codes
 from dprelease.schema.public_values.nesting import nested_columns
 from dprelease.schema.rehearsal_form import RehearsalSpec, refuse_unknown_values
 from dprelease.schema.source_texts import UTC
-from dprelease.schema.source_types.source import Source
+from dprelease.schema.source_types.file_parts import check_part, parts_of, with_formats
+from dprelease.schema.source_types.source import Source, expand_path
 
 _BOUNDS = ("max_groups", "max_rows_per_group")
 
@@ -65,11 +66,6 @@ class UnitSpec(Model):
         return self
 
 
-def _expand_source(value: object) -> object:
-    """Expand a path to the long form of a source."""
-    return {"path": value} if isinstance(value, str) else value
-
-
 class Table(Model):
     """One declared table."""
 
@@ -77,7 +73,7 @@ class Table(Model):
     owner: Text | None = None
     size: Annotated[Whole, Field(ge=1)] | None = None
     """The number of people, where it is public knowledge: no noise depends on it."""
-    source: Annotated[Source, BeforeValidator(_expand_source), ShortForm(TEXT_SCHEMA)] | None = None
+    source: Annotated[Source, BeforeValidator(expand_path), ShortForm(TEXT_SCHEMA)] | None = None
     public: Flag = False
     """Whether the table is about no person: it is read without privacy cost, for joins."""
     privacy_unit: UnitSpec = UnitSpec()
@@ -93,17 +89,14 @@ class Table(Model):
     @model_validator(mode="after")
     def _write_formats(self) -> Self:
         """Give date columns without a format, or without a pivot, those of the source."""
-        for name, column in self.columns.items():
-            if not isinstance(column, DateColumn | TimestampColumn) or self.source is None:
-                continue
-            days = isinstance(column, DateColumn)
-            format_ = self.source.date_format if days else self.source.timestamp_format
-            if format_ and is_stored(column) and "format" not in column.model_fields_set:
-                column = column.model_copy(update={"format": format_})
-            if has_two_digit_years(column.format) and column.pivot is None and is_stored(column):
-                column = column.model_copy(update={"pivot": self.source.pivot})
-            self.columns[name] = column
+        if self.source is not None and not self.source.parts:
+            self.columns.update(with_formats(self.columns, self.source))
         return self
+
+    @property
+    def parts(self) -> tuple[Table, ...]:
+        """The table as each of its files has it; empty if its source is read as declared."""
+        return parts_of(self)
 
     @model_validator(mode="after")
     def _refuse_contradictions(self) -> Self:
@@ -113,7 +106,12 @@ class Table(Model):
         rehearsed = partial(refuse_unknown_values, self.rehearsal, self.columns)
         refuse_all(
             errors_of_checks(
-                self._sort_nested_columns, *leaning, self._check_pivot, self._check_unit, rehearsed
+                self._sort_nested_columns,
+                *leaning,
+                self._check_pivot,
+                self._check_unit,
+                self._check_parts,
+                rehearsed,
             )
         )
         return self
@@ -132,7 +130,8 @@ class Table(Model):
             if not isinstance(cut, IntegerColumn | NumberColumn):
                 refuse("DP-SCHEMA-007", column=name, source=column.cut)
 
-        if isinstance(column, DateColumn | TimestampColumn):
+        is_read = self.source is None or not self.source.parts or not is_stored(column)
+        if isinstance(column, DateColumn | TimestampColumn) and is_read:
             self._check_dates(name, column)
 
     def _check_dates(self, name: str, column: DateColumn | TimestampColumn) -> None:
@@ -147,7 +146,8 @@ class Table(Model):
 
     def _check_pivot(self) -> None:
         """Refuse a pivot of the source that no column uses."""
-        formats = [getattr(column, "format", "") for column in self.columns.values()]
+        tables = self.parts or (self,)
+        formats = [getattr(one, "format", "") for t in tables for one in t.columns.values()]
         if self.source and self.source.pivot and not any(map(has_two_digit_years, formats)):
             layout = self.source.date_format or self.source.timestamp_format or "dates"
             refuse("DP-YEAR-002", spot=("source", "pivot"), layout=layout)
@@ -162,10 +162,22 @@ class Table(Model):
         if unit is not None and not kept:
             refuse("DP-SCHEMA-008", column=unit)
 
+    def _check_parts(self) -> None:
+        """Refuse files whose columns, constants, codes or dates contradict the table's."""
+        source = self.source
+        for i, one in enumerate(() if source is None else source.parts):
+            spot = ("source", "files", i) if source is not one else ("source",)
+            check_part(one, self.columns, self.privacy_unit.id, *spot)
+        for part in self.parts:
+            for own, column in part.columns.items():
+                if isinstance(column, DateColumn | TimestampColumn):
+                    part._check_dates(own, column)
+
     def _refuse_missing(self, name: str, column: CategoryColumn) -> None:
         """Raise an error for a declared value that the source reads as missing."""
-        nulls = () if self.source is None or not is_stored(column) else self.source.nulls
-        for text in filter(None, nulls):
+        if self.source is None or not is_stored(column):
+            return
+        for text in filter(None, self.source.null_texts):
             if text in (column.values or ()):
                 problem = f"'{shorten(text)}' is missing there, and a declared value of '{name}'"
                 refuse("DP-DECL-003", problem=problem, spot=("source", "nulls"))

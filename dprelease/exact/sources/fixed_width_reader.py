@@ -35,12 +35,12 @@ class FixedWidthReader(CsvReader):
 
     def text_reader(self, declared: Declared, source: Source, files: Sequence[Path]) -> EngineCall:
         """Return the call of the engine that reads lines, and the places of the columns."""
-        names = [name for name in stored_columns(declared) if name in source.columns]
+        names = [name for name in stored_columns(declared) if name in source.places]
         plain_numbers = plain_number_columns(declared, source, names, has_plain_numbers=False)
         nulls = ", ".join(quoting.text(null) for null in sorted({*source.nulls, ""}))
         fields = []
         for name in names:
-            first, last = source.columns[name]
+            first, last = source.places[name]
             field = f"trim(substring({LINE}, {first}, {last - first + 1}))"
             fields.append(
                 f"CASE WHEN {field} NOT IN ({nulls}) THEN {field} END AS {quoting.identifier(name)}"

@@ -179,7 +179,7 @@ def _columns_to_read(header: Sequence[str], spec: ValuesFrom, within: Sequence[s
         if sign is not None:  # the whole line would silently become a single column
             _refuse_file(
                 f"its first line has {DELIMITERS[sign]} where {DELIMITERS[spec.delimiter]} must "
-                "separate columns: declare `values_from: {file: ..., delimiter: ...}`"
+                "separate columns: declare it, as in `{file: ..., delimiter: ';'}`"
             )
     lacking = next((name for name in within if name not in header), None)
     if lacking is not None:

@@ -92,6 +92,13 @@ class PublicCategories(Allocatable):
         column._allocated = KeyValues(values)
         return column
 
+    def with_codes(self, codes: Sequence[str]) -> Self:
+        """Return the column with further codes, which a file has in place of some values."""
+        values = KeyValues(dict.fromkeys([*codes, *self.allocated_values]))
+        column = self.model_copy(update={"values": values})
+        column._allocated = None
+        return column
+
     @property
     def allocated_values(self) -> tuple[str, ...]:
         """The declared values, without those that `unallocated` adds."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dprelease.schema.source_types.equality import BY_CHARACTERS
 from dprelease.schema.source_types.source_type import (
     LINE_OPTIONS,
+    MAPPING_OPTIONS,
     TEXT_OPTIONS,
     TIME_OPTIONS,
     SourceType,
@@ -17,7 +18,10 @@ class Csv(SourceType):
     name = "csv"
     label = "CSV"
     suffixes = (".csv", ".tsv", ".tab", ".psv", ".txt", ".dat")
-    options = ("delimiter", "quote", "nulls", "header", *LINE_OPTIONS, *TEXT_OPTIONS, *TIME_OPTIONS)
+    options = (
+        "delimiter", "quote", "nulls", "header",
+        *MAPPING_OPTIONS, *LINE_OPTIONS, *TEXT_OPTIONS, *TIME_OPTIONS,
+    )  # fmt: skip
     is_read_from_stores = True
     is_read_by_spark = True
     has_texts_for_booleans = True

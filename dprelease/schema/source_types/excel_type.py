@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from dprelease.schema.source_types.equality import BY_CHARACTERS
-from dprelease.schema.source_types.source_type import SHEET_OPTIONS, TIME_OPTIONS, SourceType
+from dprelease.schema.source_types.source_type import (
+    MAPPING_OPTIONS,
+    SHEET_OPTIONS,
+    TIME_OPTIONS,
+    SourceType,
+)
 
 
 class Excel(SourceType):
@@ -12,7 +17,7 @@ class Excel(SourceType):
     name = "excel"
     label = "an Excel workbook"
     suffixes = (".xlsx", ".xlsm", ".ods")
-    options = ("nulls", *TIME_OPTIONS, *SHEET_OPTIONS)
+    options = ("nulls", *MAPPING_OPTIONS, *TIME_OPTIONS, *SHEET_OPTIONS)
     has_texts_for_booleans = True
     comparisons = BY_CHARACTERS
 

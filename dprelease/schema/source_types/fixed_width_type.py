@@ -6,7 +6,12 @@ from collections.abc import Mapping
 
 from dprelease.schema.field_types import refuse
 from dprelease.schema.source_types.equality import BY_CHARACTERS
-from dprelease.schema.source_types.source_type import TEXT_OPTIONS, TIME_OPTIONS, SourceType
+from dprelease.schema.source_types.source_type import (
+    MAPPING_OPTIONS,
+    TEXT_OPTIONS,
+    TIME_OPTIONS,
+    SourceType,
+)
 
 
 class FixedWidth(SourceType):
@@ -16,7 +21,7 @@ class FixedWidth(SourceType):
     label = "text of fixed width"
     suffixes = (".fwf", ".asc")
     options = (
-        "columns", "nulls", "skip", "comment", "until", "footer",
+        *MAPPING_OPTIONS, "nulls", "skip", "comment", "until", "footer",
         *TEXT_OPTIONS, *TIME_OPTIONS,
     )  # fmt: skip
     is_read_from_stores = True

@@ -6,7 +6,12 @@ from collections.abc import Mapping
 
 from dprelease.schema.field_types import refuse
 from dprelease.schema.source_types.equality import BY_CHARACTERS
-from dprelease.schema.source_types.source_type import TEXT_OPTIONS, TIME_OPTIONS, SourceType
+from dprelease.schema.source_types.source_type import (
+    MAPPING_OPTIONS,
+    TEXT_OPTIONS,
+    TIME_OPTIONS,
+    SourceType,
+)
 
 
 class JsonLines(SourceType):
@@ -15,7 +20,7 @@ class JsonLines(SourceType):
     name = "json_lines"
     label = "JSON lines"
     suffixes = (".jsonl", ".ndjson")
-    options = (*TEXT_OPTIONS, *TIME_OPTIONS)
+    options = (*MAPPING_OPTIONS, *TEXT_OPTIONS, *TIME_OPTIONS)
     is_read_from_stores = True
     is_read_by_spark = True
     comparisons = BY_CHARACTERS

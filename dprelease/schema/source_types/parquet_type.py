@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from dprelease.schema.source_types.equality import ANY, BLANKS, CASE, OTHER, EqualityRule
-from dprelease.schema.source_types.source_type import SourceType
+from dprelease.schema.source_types.source_type import MAPPING_OPTIONS, SourceType
 from dprelease.system.lake_tables import LOCAL_TREE, FolderTree, Problem, lake_problem
 
 
@@ -17,6 +17,7 @@ class Parquet(SourceType):
     name = "parquet"
     label = "Parquet"
     suffixes = (".parquet", ".pq")
+    options = MAPPING_OPTIONS
     has_uris = True
     is_read_from_stores = True
     is_read_by_spark = True

@@ -14,9 +14,11 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from dprelease.schema.load import Declared
+from dprelease.schema.source_types.source import Source
 
 SCHEMES = {"s3a": "s3", "s3n": "s3", "postgres": "postgresql", "gcs": "gs", "abfs": "abfss"}
 """Schemes with the same meaning as others."""
@@ -72,6 +74,12 @@ def places_of(declared: Declared) -> set[RowPlace]:
         return {RowPlace("frame", (declared.table.name,), None)}
     if source.frame is not None:
         return {RowPlace("frame", (source.frame,), None)}
+    files = source.files or (source,)
+    return {place for one in files for place in _places_of_path(declared.folder, one)}
+
+
+def _places_of_path(folder: Path, source: Source) -> set[RowPlace]:
+    """Return the places of a source with a path, or of a table of a catalogue."""
     name = source.table or source.sheet
     part = None if name is None else name.rpartition(".")[2].strip('"`[]').casefold()
     path = source.table_folder or source.path or ""
@@ -80,7 +88,7 @@ def places_of(declared: Declared) -> set[RowPlace]:
         if address.scheme.lower() != "file":
             return {_uri_place(path, part)}
         path = unquote(address.path)
-    path = os.path.normpath(declared.folder / path)
+    path = os.path.normpath(folder / path)
     files = {RowPlace("file", one, part) for one in _files(path)}
     return {RowPlace("path", (path,), part), *files}
 

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from dprelease.errors.local_paths import URI_CODE, uri_fields
-from dprelease.schema.field_types import Name, Pivot, Text, TimeFormat, Whole, refuse
+from dprelease.schema.field_types import (
+    TEXT_SCHEMA,
+    Name,
+    Pivot,
+    ShortForm,
+    Text,
+    TimeFormat,
+    Whole,
+    refuse,
+)
 from dprelease.schema.model import Model
+from dprelease.schema.public_values.code_changes import CodeChanges
 from dprelease.schema.source_texts import (
     COMPRESSED,
     LAST_PLACE,
@@ -27,16 +38,27 @@ from dprelease.schema.source_texts import (
 )
 from dprelease.schema.source_types import source_hints as hints
 from dprelease.schema.source_types.registry import (
+    SOURCE_TYPES,
     Format,
     source_type,
     type_of_address,
     type_of_suffix,
 )
 from dprelease.schema.source_types.source_type import OPTIONS, SourceType
+from dprelease.schema.source_types.without_format import FILES
 from dprelease.system.stores import address as stores
 
 SEPARATORS = {".tsv": "\t", ".tab": "\t", ".psv": "|"}
 """The delimiters of files with these endings; of all others the comma."""
+
+SHARED = frozenset({*OPTIONS, "format", "time_zone"})
+"""The keys that a source may declare for all of its `files`."""
+
+
+def expand_path(value: object) -> object:
+    """Expand a path to the long form of a source."""
+    return {"path": value} if isinstance(value, str) else value
+
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SECRET = re.compile(_URI.pattern + r"[^/@]*:[^/]*@")
@@ -68,7 +90,13 @@ class Source(Model):
     the fields that a line lacks are missing values, and a line may end with a delimiter.
 
     A file of fixed width needs `columns`: the places of the first and the last character of each
-    column in a line, counted from 1, as a data dictionary lists them.
+    column in a line, counted from 1, as a data dictionary lists them. For other files, `columns`
+    has the names in the file of declared columns that have another name there. A column is null
+    if the file lacks it.
+
+    `files` are several files whose rows together are the table. Each is a source with its own keys;
+    the keys of this source apply to all files whose type has them. `constants` are the values of
+    columns that are the same in all rows of a file, and `codes` are new codes by old code.
 
     The keys from `delimiter` on describe how the values of a CSV or JSON lines file are written;
     nothing is ever guessed. Of these keys, workbooks accept `nulls` and the date formats, and
@@ -79,6 +107,7 @@ class Source(Model):
     """
 
     path: Text | None = None
+    files: tuple[Annotated[Source, BeforeValidator(expand_path), ShortForm(TEXT_SCHEMA)], ...] = ()
     frame: Name | None = None
     format: Format | None = None
     table: Text | None = None
@@ -88,6 +117,8 @@ class Source(Model):
     header: HeaderPlace | None = None
     names: tuple[Text, ...] = ()
     columns: Places = Field(default_factory=dict)
+    constants: dict[Text, Text] = Field(default_factory=dict)
+    codes: dict[Text, CodeChanges] = Field(default_factory=dict)
     skip: LineNumbers = ()
     comment: Beginnings = ()
     until: Text | None = None
@@ -106,29 +137,27 @@ class Source(Model):
     pivot: Pivot | None = None
     time_zone: TimeZone = UTC
 
+    @model_validator(mode="before")
+    @classmethod
+    def _share_keys(cls, values: object) -> object:
+        """Give each of several files the keys of the source that its own type has."""
+        files = values.get("files") if isinstance(values, Mapping) else None
+        if not isinstance(values, Mapping) or not isinstance(files, list | tuple):
+            return values
+        shared = {key: value for key, value in values.items() if key in SHARED}
+        return {**values, "files": [_with_shared(expand_path(one), shared) for one in files]}
+
     @model_validator(mode="after")
     def _check_source(self) -> Self:
         """Refuse keys that contradict each other or the type of the source."""
         self._check_uri()
-        if self.kind == "catalogue":
-            if not self.table or self.format is not None:
-                hints.refuse_source("it does not say where the rows are", hints.ONE_OF)
-        elif self.path is not None and self.frame is not None:
-            hints.refuse_source("it has both a path and a frame", hints.ONE_OF)
-        elif self.path is not None and self.kind is None:
-            hints.refuse_source(
-                "the extension of its path is not that of a known format", hints.NAME_IT
-            )
-        elif self.type.has_tables and self.table is None:
-            hints.refuse_source(
-                "it names no table of its DuckDB or SQLite file or server", hints.NAME_TABLE
-            )
-        elif not self.type.has_tables and self.table is not None:
-            hints.refuse_source("it names a `table`, which only databases have", hints.NO_TABLE)
+        self._check_place()
         for key, mark in (("delimiter", self.delimiter), ("quote", self.quote_character or '"')):
             if mark is not None and (len(mark.encode()) != 1 or mark in "\r\n"):
                 problem = "it must be one ASCII character, such as ;"
                 refuse("DP-DECL-003", problem=problem, key=key)
+        if not self.files:
+            self._check_columns()
         self._check_lines()
         self._check_texts()
         return self
@@ -165,17 +194,60 @@ class Source(Model):
             refuse("DP-DECL-003", problem=problem, key="header")
         if self.until == "":
             refuse("DP-DECL-003", problem="it must be a text that is not empty", key="until")
-        for key, names in (("names", self.names), ("columns", (*self.columns,))):
+        for key, names in (("names", self.names), ("columns", (*self.places,))):
             folded = {name.casefold() for name in names}
             if "" in folded or len(folded) < len(names):
                 refuse(
                     "DP-DECL-003", problem="its names must all differ, and not be empty", key=key
                 )
-        if any(not 1 <= first <= last <= LAST_PLACE for first, last in self.columns.values()):
+        if any(not 1 <= first <= last <= LAST_PLACE for first, last in self.places.values()):
             problem = (
                 "each column needs the numbers of its first and last character, such as [1, 8]"
             )
             refuse("DP-DECL-003", problem=problem, key="columns")
+
+    def _check_place(self) -> None:
+        """Refuse a source that does not say where its rows are, or says it twice."""
+        if self.files:
+            self._check_files()
+        elif self.kind == "catalogue":
+            if not self.table or self.format is not None:
+                hints.refuse_source("it does not say where the rows are", hints.ONE_OF)
+        elif self.path is not None and self.frame is not None:
+            hints.refuse_source("it has both a path and a frame", hints.ONE_OF)
+        elif self.path is not None and self.kind is None:
+            hints.refuse_source(
+                "the extension of its path is not that of a known format", hints.NAME_IT
+            )
+        elif self.type.has_tables and self.table is None:
+            hints.refuse_source(
+                "it names no table of its DuckDB or SQLite file or server", hints.NAME_TABLE
+            )
+        elif not self.type.has_tables and self.table is not None:
+            hints.refuse_source("it names a `table`, which only databases have", hints.NO_TABLE)
+
+    def _check_files(self) -> None:
+        """Refuse files of types that can't be parts of a table, and keys that no file has."""
+        if self.path is not None or self.frame is not None or self.table is not None:
+            hints.refuse_source("it has `files` and another place of its rows", hints.ONE_OF)
+        for one in self.files:
+            if one.files or one.is_only_for_spark or "codes" not in one.type.options:
+                hints.refuse_source(
+                    f"`files` can be text files, workbooks, Parquet or files of statistics "
+                    f"packages, and not {one.type.label}", hints.NO_PART,
+                )  # fmt: skip
+        for key in OPTIONS:
+            if key in self.model_fields_set and not any(key in f.type.options for f in self.files):
+                refuse("DP-SCHEMA-014", key=key, reason="no file stores values this way")
+
+    def _check_columns(self) -> None:
+        """Refuse names of columns where places are needed, and places where names are needed."""
+        for name, place in self.columns.items():
+            if place is not None and isinstance(place, str) == (self.kind == "fixed_width"):
+                form = "the first and the last character, such as [1, 8]"
+                if self.kind != "fixed_width":
+                    form = "a name in the file, or null if the file lacks it"
+                refuse("DP-DECL-003", problem=f"'{name}' needs {form}", key="columns")
 
     def _check_texts(self) -> None:
         """Raise DP-SCHEMA-014 for a key that does not apply, or for two equal separators."""
@@ -189,6 +261,23 @@ class Source(Model):
         if self.thousands == self.decimal:
             refuse("DP-SCHEMA-014", key="thousands", reason="it is also the decimal mark")
         self.type.check_options({key: getattr(self, key) for key in OPTIONS})
+
+    @property
+    def parts(self) -> tuple[Source, ...]:
+        """The files that are parts of the table; empty if the one source is read as declared."""
+        is_changed = self.constants or self.codes or len(self.places) < len(self.columns)
+        return self.files or ((self,) if is_changed else ())
+
+    @property
+    def null_texts(self) -> tuple[str, ...]:
+        """The texts that mean a missing value in some file of the source."""
+        files = self.files or (self,)
+        return tuple(dict.fromkeys(text for one in files for text in one.nulls))
+
+    @property
+    def places(self) -> dict[str, tuple[int, int]]:
+        """The places of the columns of a file of fixed width."""
+        return {name: place for name, place in self.columns.items() if isinstance(place, tuple)}
 
     @property
     def is_uri(self) -> bool:
@@ -231,6 +320,8 @@ class Source(Model):
     @property
     def kind(self) -> str | None:
         """The format, declared or inferred from the ending of the path; None for a frame."""
+        if self.files:
+            return FILES
         if self.path is None and self.frame is None:
             return "catalogue"
         if self.format is not None or self.path is None:
@@ -274,4 +365,17 @@ class Source(Model):
     @property
     def has_header(self) -> bool:
         """Whether a CSV file has a line with the names of its columns."""
-        return self.header is not None or not (self.names or self.columns)
+        return self.header is not None or not (self.names or self.places)
+
+
+def _with_shared(file: object, shared: Mapping[str, object]) -> object:
+    """Return the keys of a file, with those of all files that its type has."""
+    if not isinstance(file, Mapping):
+        return file
+    path, form = file.get("path"), file.get("format", shared.get("format"))
+    known = {"path": path if isinstance(path, str) else None, "format": form}
+    kind = Source.model_construct(**known).kind if form in SOURCE_TYPES or not form else None
+    allowed = source_type(kind).options if kind in SOURCE_TYPES else ()
+    return {key: one for key, one in shared.items() if key in allowed or key not in OPTIONS} | {
+        **file
+    }

@@ -14,6 +14,7 @@ NAME_IT = (
     "files ends in /"
 )
 NAME_TABLE = "name it: source: {path: ..., table: ...}"
+NO_PART = "export its rows to Parquet or CSV, or declare a table of its own"
 NO_TABLE = "remove `table`, or declare the `format` if it is a file of DuckDB or SQLite"
 PATHS = (
     f"use the path of a file, a URI with {stores.SCHEMES_TEXT}, for Spark another URI of Parquet, "

@@ -17,8 +17,9 @@ TIME_OPTIONS = ("date_format", "timestamp_format", "pivot")
 LINE_OPTIONS = ("skip", "comment", "until", "footer", "ragged", "names", "escape")
 SHEET_OPTIONS = ("sheet", "header")
 VERSION_OPTIONS = ("version", "snapshot")
+MAPPING_OPTIONS = ("columns", "constants", "codes")
 OPTIONS = (
-    "columns",
+    *MAPPING_OPTIONS,
     "delimiter",
     "quote",
     "nulls",

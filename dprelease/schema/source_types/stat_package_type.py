@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dprelease.schema.source_types.equality import BY_CHARACTERS
-from dprelease.schema.source_types.source_type import TIME_OPTIONS, SourceType
+from dprelease.schema.source_types.source_type import MAPPING_OPTIONS, TIME_OPTIONS, SourceType
 
 
 class StatPackage(SourceType):
@@ -12,7 +12,7 @@ class StatPackage(SourceType):
     name = "stat_package"
     label = "a file of SPSS, Stata or SAS"
     suffixes = (".sav", ".zsav", ".dta", ".sas7bdat", ".xpt")
-    options = ("encoding", "nulls", *TIME_OPTIONS)
+    options = ("encoding", "nulls", *MAPPING_OPTIONS, *TIME_OPTIONS)
     has_texts_for_booleans = True
     comparisons = BY_CHARACTERS
 

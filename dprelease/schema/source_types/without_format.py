@@ -7,7 +7,11 @@ from typing import ClassVar
 
 from dprelease.schema.source_types.duckdb_type import DuckDB
 from dprelease.schema.source_types.equality import BY_CHARACTERS, EqualityRule
-from dprelease.schema.source_types.source_type import SourceType
+from dprelease.schema.source_types.parquet_type import Parquet
+from dprelease.schema.source_types.source_type import OPTIONS, SourceType
+
+FILES = "files"
+"""The name of the source type of several files."""
 
 
 class Frame(SourceType):
@@ -42,5 +46,15 @@ class Catalogue(SourceType):
     comparisons = BY_CHARACTERS
 
 
-WITHOUT_FORMAT = {one.name: one for one in (Frame(), Relation(), Catalogue())}
+class Files(SourceType):
+    """Several files, each of which is read by the reader of its own type."""
+
+    name = FILES
+    label = "a source with `files`"
+    options = OPTIONS
+    has_texts_for_booleans = True
+    comparisons: ClassVar[Mapping[str, EqualityRule]] = Parquet.comparisons
+
+
+WITHOUT_FORMAT = {one.name: one for one in (Frame(), Relation(), Catalogue(), Files())}
 """The source types of this module by name."""

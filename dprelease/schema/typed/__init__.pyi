@@ -348,6 +348,7 @@ class ShareSpec(TypedDict, total=False):
 
 class Source(TypedDict, total=False):
     path: Scalar | None
+    files: Sequence[Scalar | Source]
     frame: Scalar | None
     format: Literal["parquet", "csv", "fixed_width", "json_lines", "duckdb", "sqlite", "excel",
         "stat_package", "postgres", "delta", "iceberg"] | None
@@ -357,7 +358,9 @@ class Source(TypedDict, total=False):
     sheet: Scalar | None
     header: Scalar | None
     names: Sequence[Scalar]
-    columns: Mapping[str, Sequence[Scalar]]
+    columns: Mapping[str, Sequence[Scalar] | Scalar | None]
+    constants: Mapping[str, Scalar]
+    codes: Mapping[str, Scalar | Mapping[str, Scalar]]
     skip: Scalar | Sequence[Scalar]
     comment: Scalar | Sequence[Scalar]
     until: Scalar | None

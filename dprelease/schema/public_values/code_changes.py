@@ -1,0 +1,61 @@
+"""Codes that changed: a mapping of old codes to new ones, or a CSV file with both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, WithJsonSchema
+
+from dprelease.schema.field_types import Text, refuse
+from dprelease.schema.model import Files, shorten
+from dprelease.schema.public_values.key_files import ValuesFrom, expand_file_name, values_of_file
+
+OLD, NEW = "old", "new"
+"""The columns of a correspondence table."""
+
+MOST_CHANGES = 10_000
+"""Maximum number of codes that change: each row is compared with them."""
+
+
+def _read_changes(value: object, info: ValidationInfo) -> object:
+    """Return new codes by old code; read them if the value names a file.
+
+    Raises PydanticCustomError: DP-SCHEMA-004 for a file that can't be read, DP-DECL-003 for a code
+    with two new codes, because a row has only one.
+    """
+    spec = expand_file_name(value)
+    if not isinstance(spec, Mapping) or "file" not in spec:
+        return value
+    try:
+        source = ValuesFrom.model_validate({**spec, "column": OLD})
+    except ValidationError:
+        refuse("DP-DECL-003", problem="it needs `file`, and may have `delimiter` and `encoding`")
+    if not isinstance(info.context, Files):
+        refuse("DP-DECL-003", problem="a file can be read only for a schema: write the codes")
+    changes: dict[str, str] = {}
+    for old, new in zip(*values_of_file(source, info.context, [NEW]), strict=True):
+        if changes.setdefault(old, new) != new:
+            problem = f"the code '{shorten(old)}' has several new codes, and a row has only one"
+            refuse("DP-DECL-003", problem=problem)
+    return changes
+
+
+CodeChanges = Annotated[
+    dict[Text, Text],
+    BeforeValidator(_read_changes),
+    Field(max_length=MOST_CHANGES),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string"},
+                {
+                    "type": "object",
+                    "properties": {"file": {"type": "string"}},
+                    "additionalProperties": {"type": ["string", "integer"]},
+                },
+            ]
+        }
+    ),
+]
+"""New codes by old code, or the name of a CSV file with the columns old and new."""

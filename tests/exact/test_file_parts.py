@@ -1,0 +1,201 @@
+"""Files of several years are one table: each with its own names, codes, encoding and format."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+
+import dprelease
+from dprelease.errors import DpReleaseError
+from dprelease.exact.duckdb import Engine
+from dprelease.planning.declaration_findings import single_errors
+from dprelease.query.resolve import resolve
+from dprelease.query.unread import unreadable_table_errors
+from dprelease.schema.load import read_declaration, read_table
+from tests.exact.build import ask, declare, exact
+
+AREAS = ["103", "111", "Évry"]
+COLUMNS: dict[str, Any] = {
+    "id": {"type": "integer"},
+    "sex": {"type": "category", "values": ["m", "f"]},
+    "age": {"type": "integer", "lower": 0, "upper": 100},
+    "area": {"type": "category", "values": AREAS},
+    "day": {"type": "date", "lower": "2019-01-01", "upper": "2021-12-31"},
+    "year": {"type": "integer", "lower": 2019, "upper": 2021},
+}
+FILES: list[dict[str, Any]] = [
+    {
+        "path": "first.csv",
+        "encoding": "latin-1",
+        "delimiter": ";",
+        "date_format": "%d.%m.%Y",
+        "columns": {"sex": "SEXE", "area": "commune"},
+        "constants": {"year": 2019},
+        "codes": {"area": "codes.csv", "sex": {1: "m", 2: "f"}},
+    },
+    {"path": "second.dat", "format": "fixed_width", "constants": {"year": 2020}},
+    {"path": "third.parquet", "columns": {"sex": None, "age": "Age"}, "constants": {"year": 2021}},
+]
+PLACES = {"id": [1, 3], "sex": [4, 4], "age": [5, 7], "area": [8, 11], "day": [12, 21]}
+CODES = "old,new\n101,111\n102,111\nEvry,Évry\n"
+CHANGED = {"101": "111", "102": "111", "Evry": "Évry"}
+
+
+def rows() -> list[dict[str, Any]]:
+    """Return rows of 60 people, each in one to three years, with old codes in the first year."""
+    found = []
+    for i in range(150):
+        year, areas = 2019 + i % 3, ["101", "102", "Évry", "Evry", "103", "999"]
+        found.append(
+            {
+                "id": i % 60 if i % 7 else i % 5,
+                "sex": "mf?"[i * i % 3],
+                "age": i % 90,
+                "area": areas[i % 6] if year == 2019 else [*AREAS, "999"][i % 4],
+                "day": f"{year}-{1 + i % 12:02}-{1 + i % 27:02}",
+                "year": year,
+            }
+        )
+    return found
+
+
+def write(folder: Path) -> list[dict[str, Any]]:
+    """Write the rows of each year into a file of its own; return them as the table means them."""
+    table = pd.DataFrame(rows())
+    old, middle, new = (table[table.year == year] for year in (2019, 2020, 2021))
+    days = old.day.str.replace(r"(\d+)-(\d+)-(\d+)", r"\3.\2.\1", regex=True)
+    first = old.assign(day=days, sex=old.sex.map({"m": "1", "f": "02", "?": "9"}))
+    first = first.rename(columns={"sex": "SEXE", "area": "commune"}).drop(columns="year")
+    first.to_csv(folder / "first.csv", sep=";", encoding="latin-1", index=False)
+    lines = (f"{r.id:3}{r.sex}{r.age:3}{r.area:>4}{r.day}" for r in middle.itertuples())
+    (folder / "second.dat").write_text("\n".join(lines))
+    numbers = new.assign(Age=new.age.astype(float), day=pd.to_datetime(new.day).dt.date)
+    numbers.drop(columns=["sex", "age", "year"]).to_parquet(folder / "third.parquet")
+    (folder / "codes.csv").write_text(CODES)
+    meant = [{**r, "area": CHANGED.get(r["area"], r["area"]) if r["year"] == 2019 else r["area"]}
+             for r in rows()]  # fmt: skip
+    return [{**r, "sex": None} if r["year"] == 2021 else r for r in meant]
+
+
+def schema(folder: Path, *files: dict[str, Any], unit: dict[str, Any] | None = None) -> Path:
+    """Write the schema of a table over the files; a change of a file replaces its keys."""
+    of_all = [{**one, **change} for one, change in zip(FILES, files or [{}] * 3, strict=True)]
+    of_all[1] = {"columns": PLACES, **of_all[1]}
+    keys = {"table": "t", "source": {"files": of_all}, "columns": COLUMNS}
+    keys |= {} if unit is None else {"privacy_unit": unit}
+    path = folder / "t.yaml"
+    path.write_text(yaml.safe_dump(keys, allow_unicode=True))
+    return path
+
+
+def test_every_row_counts_as_its_file_means_it(tmp_path: Path) -> None:
+    meant = write(tmp_path)
+    table = read_table(schema(tmp_path))
+    for by, values in {
+        "area": AREAS, "sex": ["m", "f"], "year": [2019, 2020, 2021],
+    }.items():  # fmt: skip
+        found = exact(ask(table, {"n": {"count": "*"}, "s": {"sum": "age"}}, [by]), None)
+        counts = Counter(one[by] for one in meant)
+        assert list(found["n"]) == [counts[value] for value in values], by
+        sums = [sum(one["age"] for one in meant if one[by] == value) for value in values]
+        assert list(found["s"]) == sums, by
+    late = ask(table, {"n": {"count": "*"}}, where="day >= '2019-07-01' AND day < '2021-03-01'")
+    assert exact(late, None)["n"][0] == sum("2019-07" <= r["day"] < "2021-03" for r in meant)
+
+
+def test_a_person_in_several_files_is_limited_once(tmp_path: Path) -> None:
+    """Also in neighbours: without the person, no other count changes."""
+    meant = write(tmp_path)
+    table = read_table(schema(tmp_path, unit={"id": "id", "max_rows": 1}))
+    query = ask(table, {"n": {"count": "*"}, "u": {"count": "id"}})
+    assert list(exact(query, None)["n"]) == [len({one["id"] for one in meant})]
+    limited = read_table(
+        schema(tmp_path, unit={"id": "id", "max_groups": 2, "max_rows_per_group": 1})
+    )
+    years = exact(ask(limited, {"n": {"count": "*"}}, ["year"]), None)["n"]
+    has = Counter(person for person, _ in {(one["id"], one["year"]) for one in meant})
+    assert sum(years) == sum(min(2, groups) for groups in has.values()) < 150
+
+
+def opened(path: Path) -> None:
+    """Open the source of a schema, without reading a row."""
+    with Engine.open(read_table(path)):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"columns": {"sex": "SEXE"}}, "DP-DATA-024"),  # the file lacks the column
+        ({"columns": {"sexes": "SEXE"}}, "DP-DECL-003"),
+        ({"columns": {"sex": "commune", "area": "commune"}}, "DP-DECL-003"),
+        ({"columns": {"sex": [1, 2], "area": "commune"}}, "DP-DECL-003"),
+        ({"columns": {"id": None}}, "DP-DECL-003"),
+        ({"constants": {"year": 2030}}, "DP-DECL-003"),
+        ({"constants": {"day": "2019-01-01"}}, "DP-DECL-003"),
+        ({"codes": {"id": {1: 2}}}, "DP-DECL-003"),
+        ({"codes": {"area": {"file": "twice.csv"}}}, "DP-DECL-003"),
+        ({"codes": {"area": "none.csv"}}, "DP-SCHEMA-004"),
+        ({"path": "third.parquet", "format": "parquet"}, "DP-SCHEMA-014"),
+        ({"path": "t.sqlite", "table": "t"}, "DP-SCHEMA-014"),
+        ({"path": "none.csv"}, "DP-DATA-001"),
+        ({"date_format": "%d.%m.%y"}, "DP-YEAR-001"),
+    ],
+)
+def test_what_is_refused_before_a_row_is_read(
+    change: dict[str, Any], code: str, tmp_path: Path
+) -> None:
+    write(tmp_path)
+    (tmp_path / "twice.csv").write_text("old,new\n1,2\n1,3\n")
+    with pytest.raises(DpReleaseError) as caught:
+        opened(schema(tmp_path, change, {}, {}, unit={"id": "id", "max_rows": 1}))
+    assert code in [one.code for one in single_errors(caught.value)]
+
+
+def test_a_file_is_read_once(tmp_path: Path) -> None:
+    write(tmp_path)
+    for path in ("second.dat", "sec*.dat", "./second.dat"):
+        files = [{"path": "second.dat", "format": "fixed_width", "columns": PLACES}]
+        files += [{**files[0], "path": path}]
+        columns = {name: one for name, one in COLUMNS.items() if name != "year"}
+        with pytest.raises(DpReleaseError, match="DP-DATA-024"):
+            exact(
+                ask(
+                    declare(columns, source={"files": [
+                        {**one, "path": str(tmp_path / one["path"])} for one in files
+                    ]}),
+                    {"n": {"count": "*"}},
+                ),
+                None,
+            )  # fmt: skip
+
+
+def test_a_release_of_files(tmp_path: Path) -> None:
+    """A release is verified from its texts alone; Spark is known not to read such a table."""
+    meant = write(tmp_path)
+    schema(tmp_path)
+    release = {
+        "title": "Years",
+        "tables": ["t.yaml"],
+        "budget": {"epsilon": 100},
+        "queries": {"by": {"from": "t", "group_by": ["area"], "columns": {"n": {"count": "*"}}}},
+        "output": "out",
+    }
+    path = tmp_path / "release.yaml"
+    path.write_text(yaml.safe_dump(release))
+    dprelease.run(path)
+    counts = Counter(one["area"] for one in meant)
+    assert list(pd.read_parquet(tmp_path / "out" / "by.parquet")["n"]) == [counts[a] for a in AREAS]
+    (tmp_path / "codes.csv").unlink()
+    assert dprelease.verify(tmp_path / "out").ok
+    write(tmp_path)
+    (query,) = resolve(read_declaration(path))
+    assert query.table.parts
+    path.write_text(yaml.safe_dump({**release, "engine": "spark"}))
+    declaration = read_declaration(path)
+    assert [e.code for e in unreadable_table_errors(declaration, [query])] == ["DP-SPARK-001"]
