@@ -40,7 +40,7 @@ COMPRESSED: dict[str, Compression] = {
     ".zip": "zip",
 }
 
-MOST_HEADER_LINE = 1 << 20
+MOST_HEADER_LINE, MOST_HEADER_LINES = 1 << 20, 5
 
 MOST_LINES = 1000
 """Maximum number of lines that are left out above or below the rows of a text file."""
@@ -103,6 +103,18 @@ def to_header(value: object) -> int | str:
     return number
 
 
+def to_header_place(value: object) -> int | str | tuple[int, ...]:
+    """Return the place of a header: as `to_header`, or the numbers of several lines."""
+    if not isinstance(value, list | tuple):
+        return to_header(value)
+    lines = [to_header(one) for one in value]
+    numbers = tuple(one for one in lines if isinstance(one, int))
+    if not 2 <= len(numbers) == len(lines) <= MOST_HEADER_LINES or sorted({*numbers}) != lines:
+        problem = f"two to {MOST_HEADER_LINES} numbers of lines are needed, such as [4, 5]"
+        refuse("DP-DECL-003", problem=problem)
+    return numbers
+
+
 def to_beginnings(value: object) -> object:
     """Return a list of texts, none of which is empty; a single text needs no list."""
     texts = value if isinstance(value, list | tuple) else [value]
@@ -127,7 +139,9 @@ LineNumbers = Annotated[
     WithJsonSchema({"anyOf": [_NUMBER, {"type": "array", "items": _NUMBER}]}),
 ]
 HeaderPlace = Annotated[
-    int | str, BeforeValidator(to_header), WithJsonSchema({"type": ["integer", "string"]})
+    int | str | tuple[int, ...],
+    BeforeValidator(to_header_place),
+    WithJsonSchema({"anyOf": [_NUMBER, {"type": "array", "items": _NUMBER}]}),
 ]
 LAST_PLACE = 1 << 20
 Places = Annotated[

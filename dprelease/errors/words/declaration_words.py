@@ -145,8 +145,7 @@ TEMPLATES: dict[str, Template] = {
     "DP-SCHEMA-014": Template(
         cause="`{key}` can't be used with this source: {reason}.",
         fix="remove it; the reference of table schemas says which keys each format has. A workbook "
-        "has no keys about lines of text: leave out its totals and notes by a condition, such as "
-        "`where: id IS NOT NULL`.",
+        "has `header` for titles above the names, and `until` and `footer` for totals and notes.",
     ),
     "DP-SCHEMA-015": Template(
         cause="The table declares {found} columns; the limit is {most}.",

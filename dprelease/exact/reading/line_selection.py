@@ -34,14 +34,14 @@ LONGEST_LINE = 1 << 26
 class LineSelection:
     """Which lines of a text file are rows, in a text in UTF-8 with line feeds.
 
-    `header`: the number of the header's line, or a name in the header; None for the first line that
-    is neither empty nor left out. `has_header`: whether the file has a header. `skipped`: the
-    numbers of lines that are left out. `comments`: the beginnings of lines that are left out.
-    `until`: the beginning of the first line of the notes below the rows. `notes`: how many of the
-    last lines are no rows. The other fields are those of the CSV dialect.
+    `header`: the number of the header's line, or of its lines, or a name in the header; None for
+    the first line that is neither empty nor left out. `has_header`: whether the file has a header.
+    `skipped`: the numbers of lines that are left out. `comments`: the beginnings of lines that are
+    left out. `until`: the beginning of the first line of the notes below the rows. `notes`: how
+    many of the last lines are no rows. The other fields are those of the CSV dialect.
     """
 
-    header: int | str | None
+    header: int | str | tuple[int, ...] | None
     has_header: bool
     skipped: frozenset[int]
     comments: tuple[bytes, ...]
@@ -129,6 +129,11 @@ class LineSelection:
     def _read_header(self, lines: TextLines) -> list[str]:
         """Return the cells of the header; consume its lines, and those above it."""
         left: Iterator[tuple[int, bytes]] = (one for one in lines if one[0] not in self.skipped)
+        if isinstance(self.header, tuple):
+            last, numbers = self.header[-1], {*self.header}
+            above = (line for number, line in islice(lines, last) if number in numbers)
+            rows = csv.reader((line.decode(UTF_8) for line in above), strict=True, **self.dialect)
+            return join_header_rows([*rows])
         if isinstance(self.header, int):
             first = self.header
             left = dropwhile(lambda line: line[0] < first, left)
@@ -209,6 +214,22 @@ class LineSelection:
                 raise OSError("no line begins with the text in `until`")
             last.pop()
         yield b"".join(last[: max(0, len(last) - self.notes)])
+
+
+def join_header_rows(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the names of columns whose header has several rows, joined by _.
+
+    Of merged cells, only the first has a text. So an empty cell has the text of the cell to the
+    left, unless that one has no text below it, which makes it a name of its own.
+    """
+    width = max(map(len, rows), default=0)
+    texts = [[*row, *[""] * (width - len(row))] for row in rows]
+    for number, row in enumerate(texts[:-1]):
+        for place in range(1, width):
+            has_more_below = any(below[place - 1] for below in texts[number + 1 :])
+            if not row[place] and has_more_below:
+                row[place] = row[place - 1]
+    return ["_".join(filter(None, parts)) for parts in zip(*texts, strict=True)]
 
 
 def csv_options(delimiter: str, quote: str, escape: str) -> dict[str, Any]:

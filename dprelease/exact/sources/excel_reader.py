@@ -12,7 +12,8 @@ import datetime
 import importlib.util
 import warnings
 import zipfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -28,6 +29,7 @@ from dprelease.exact.reading.cell_rows import (
     wanted_columns,
 )
 from dprelease.exact.reading.cell_texts import texts_of
+from dprelease.exact.reading.line_selection import MOST_NOTES
 from dprelease.exact.reading.open_documents import OpenSheet, sheet_names
 from dprelease.exact.reading.packages import (
     UnreadableWorkbook,
@@ -36,24 +38,24 @@ from dprelease.exact.reading.packages import (
 )
 from dprelease.exact.reading.sources import unreadable_error
 from dprelease.exact.sources.cell_reader import CellReader
+from dprelease.exact.sources.sheet_headers import (
+    Cells,
+    FoundHeader,
+    HeaderRows,
+    find_header,
+    header_names,
+)
 from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description
+from dprelease.schema.columns import Column, IntegerColumn, NumberColumn
 from dprelease.schema.load import Declared
 from dprelease.schema.source_types.source import Source
 from dprelease.statements.values.categories import EXACT
+from dprelease.statements.values.written_forms import plain_number
 
 FALSE_LEAP_DAY = 60
 """The day that Excel takes for 29 February 1900, which never existed."""
 
-LOOKED_AT, LEAST_BELOW, LEAST_NAMES = 500, 10, 3
-"""`init` finds a header below titles in so many rows, with so many rows below it and names."""
-
-HEADER_ROWS = 1000
-"""A header that is declared by one of its names is looked for in so many rows."""
-
 EMPTY_TEXT_ONLY = frozenset({""})
-
-Cells = dict[int, object]
-"""The cells of a row that have a value, by the number of their column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,18 +150,17 @@ class ExcelReader(CellReader):
         if any(set(others) != set(names[0]) for others in names):
             way = "use the same columns in all of them"
             raise unreadable_error(declared, "the files have different headers", way)
-        nulls = frozenset(source.nulls)
+        values = [_cell_value(declared.table.columns[name], source) for name in wanted]
 
         def read() -> Iterator[Row]:
             """Yield the wanted cells of each row below the header, sheet by sheet."""
             try:
                 for sheet, header, columns in sheets:
                     places = [columns[name] for name in wanted]
-                    for number, cells in sheet.rows():
-                        if number > header:
-                            yield [
-                                _replace_null_text(cells.get(place), nulls) for place in places
-                            ] or [None]
+                    below = (cells for number, cells in sheet.rows() if number > header)
+                    for cells in _rows_above_notes(below, source.until, source.footer):
+                        found = zip(values, map(cells.get, places), strict=True)
+                        yield [value(cell) for value, cell in found] or [None]
             except UnreadableWorkbook:
                 raise OSError("the workbook is incomplete") from None
 
@@ -180,7 +181,7 @@ class ExcelReader(CellReader):
             if table is None and len(names) > 1:
                 return Description(several=names)
             sheet = _sheet_of(file, table)
-            found = _find_header(sheet) if header is None else FoundHeader(header)
+            found = find_header(sheet) if header is None else FoundHeader(header)
             _, _, columns = sheet_columns(file, table, found.row)
             source: dict[str, Any] = {} if table is None else {"sheet": table}
             source |= {} if found.row == 1 else {"header": found.row}
@@ -200,7 +201,9 @@ class ExcelReader(CellReader):
         cells = islice(self.rows(declared, source, [file]).read(), MOST_ROWS)
         rows = [[text or "" for text in texts_of(row)] for row in cells]
         form = detect_csv_format(dict(found.source), names, rows, source, False)
-        keys = {key: form.source[key] for key in form.source if key in source.type.options}
+        # Cells that are numbers have no separators, and don't show those of texts.
+        allowed = {*source.type.options} - {"decimal", "thousands"}
+        keys = {key: form.source[key] for key in form.source if key in allowed}
         noted = [name for name in names if columns[name] in formulas]
         words = f"Cells with formulas count as missing: {one_line(', '.join(noted))}."
         return replace(
@@ -251,12 +254,12 @@ def read_sheet_list(file: Path) -> Mapping[str, Sheet | OpenSheet]:
 
 
 def sheet_columns(
-    file: Path, name: str | None, header: int | str | None
+    file: Path, name: str | None, header: HeaderRows | None
 ) -> tuple[Sheet | OpenSheet, int, dict[str, int]]:
     """Return a sheet, the row number of its header, and the number of each column that it names.
 
     `name`: the name of the sheet; None for the only sheet. `header`: the row number of the header,
-    or one of its names; None for the first row.
+    or of its rows, or one of its names; None for the first row.
 
     Raises
     ------
@@ -265,7 +268,7 @@ def sheet_columns(
         same name twice.
     """
     sheet = _sheet_of(file, name)
-    number, named = _header_cells(sheet, 1 if header is None else header)
+    number, named = header_names(sheet, 1 if header is None else header)
     if not named:
         raise UnreadableWorkbook(
             "its header has no column names",
@@ -274,18 +277,6 @@ def sheet_columns(
     if len(dict(named)) < len(named):
         raise UnreadableWorkbook("its header has a name twice", "rename one of the columns")
     return sheet, number, dict(named)
-
-
-def _header_cells(sheet: Sheet | OpenSheet, header: int | str) -> tuple[int, list[tuple[str, int]]]:
-    """Return the row number of a header, and its names, each with the number of its column."""
-    for number, cells in sheet.rows():
-        if number > (HEADER_ROWS if isinstance(header, str) else header):
-            break
-        texts = zip(texts_of(cells.values()), cells, strict=True)
-        named = [(text, place) for text, place in texts if text]
-        if number == header or header in [text for text, _ in named]:
-            return number, named
-    return 0, []
 
 
 def _sheet_of(file: Path, name: str | None) -> Sheet | OpenSheet:
@@ -301,61 +292,8 @@ def _sheet_of(file: Path, name: str | None) -> Sheet | OpenSheet:
     return sheet
 
 
-@dataclass(frozen=True, slots=True)
-class FoundHeader:
-    """The row number of a header, and a note for the schema if the row may be a title."""
-
-    row: int | str
-    note: str = ""
-
-
-def _find_header(sheet: Sheet | OpenSheet) -> FoundHeader:
-    """Return the row that looks like a header: the first row, or one below rows of titles.
-
-    Titles fill at most a third of the cells that the widest row fills. A row below them is read
-    as the header only if it can hardly be a row of values, whose texts must not be shown.
-    """
-    rows = list(islice(sheet.rows(), LOOKED_AT))
-    width = max((len(cells) for _, cells in rows), default=0)
-    place = next((i for i, (_, cells) in enumerate(rows) if 2 * len(cells) > width), 0)
-    if width < LEAST_NAMES or rows[place][0] == 1:
-        return FoundHeader(1)
-    number, names = rows[place]
-    has_titles = all(3 * len(cells) <= len(names) for _, cells in rows[:place])
-    if has_titles and _are_names(names, [cells for _, cells in rows[place + 1 :]]):
-        note = f"The names are read from row {number}, because the rows above look like titles."
-        return FoundHeader(number, note)
-    if rows[0][0] == 1 and len(rows[0][1]) > 1:
-        return FoundHeader(1)
-    return FoundHeader(
-        1,
-        "The first row has one name only. If it is a title, declare in `source` which row has the "
-        "names, as in `header: 3`, and these columns.",
-    )
-
-
-def _are_names(names: Cells, below: Sequence[Cells]) -> bool:
-    """Return whether cells look like column names: texts that don't occur in the rows below.
-
-    There must be enough rows below, some of whose cells are not texts.
-    """
-    texts = list(names.values())
-    return (
-        len(below) >= LEAST_BELOW
-        and all(isinstance(text, str) and not _is_number(text) for text in texts)
-        and len(set(texts)) == len(texts)
-        and any(not isinstance(cell, str) for cells in below for cell in cells.values())
-        and not any(cells.get(place) == name for cells in below for place, name in names.items())
-    )
-
-
-def _is_number(text: str) -> bool:
-    """Return whether a text is the text of a number, such as a year."""
-    return text.strip().replace(",", ".").lstrip("+-").replace(".", "", 1).isdigit()
-
-
 def _open_sheet(
-    declared: Declared, file: Path, name: str | None, header: int | str | None
+    declared: Declared, file: Path, name: str | None, header: HeaderRows | None
 ) -> tuple[Sheet | OpenSheet, int, dict[str, int]]:
     """Return a sheet, its header's row and the index of its columns, or raise a data error."""
     problem: UnreadableWorkbook | None = None
@@ -366,12 +304,46 @@ def _open_sheet(
     raise unreadable_error(declared, *problem.args)
 
 
-def _replace_null_text(cell: object, nulls: frozenset[str]) -> object:
-    """Return a cell; None if its text stands for a missing value, such as -99."""
-    # Only texts can be empty, so other cells need no conversion if `nulls` has no other text.
-    is_text = isinstance(cell, str) or nulls <= EMPTY_TEXT_ONLY
-    text = cell if is_text else texts_of([cell])[0]
-    return None if text in nulls else cell
+def _rows_above_notes(rows: Iterator[Cells], until: str | None, footer: int) -> Iterator[Cells]:
+    """Yield the rows without the last ones, which are totals and notes.
+
+    Raises OSError if the first cell of none of the last rows begins with `until`.
+    """
+    most = MOST_NOTES if until is not None else footer
+    held: deque[Cells] = deque()
+    for cells in rows:
+        held.append(cells)
+        if len(held) > most + footer:
+            yield held.popleft()
+    last = [*held]
+    if until is not None:
+        while last and not (texts_of([last[-1][min(last[-1])]])[0] or "").startswith(until):
+            last.pop()
+        if not last:
+            raise OSError("no row begins with the text in `until`")
+        last.pop()
+    yield from last[: max(0, len(last) - footer)]
+
+
+def _cell_value(column: Column, source: Source) -> Callable[[object], object]:
+    """Return a function of a stored cell that returns its value; None for a missing one.
+
+    Texts of numbers with the separators of the source become plain; cells that are numbers stay.
+    """
+    nulls = frozenset(source.nulls)
+    is_number = isinstance(column, IntegerColumn | NumberColumn)
+    is_written = is_number and (source.decimal != "." or source.thousands is not None)
+
+    def value(cell: object) -> object:
+        # Only texts can be empty, so other cells need no conversion if `nulls` has no other text.
+        is_text = isinstance(cell, str) or nulls <= EMPTY_TEXT_ONLY
+        if (cell if is_text else texts_of([cell])[0]) in nulls:
+            return None
+        if is_written and isinstance(cell, str):
+            return plain_number(cell, source.decimal, source.thousands)
+        return cell
+
+    return value
 
 
 READER = ExcelReader()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dprelease.schema.source_types.equality import BY_CHARACTERS
 from dprelease.schema.source_types.source_type import (
     MAPPING_OPTIONS,
+    NOTE_OPTIONS,
     SHEET_OPTIONS,
     TIME_OPTIONS,
     SourceType,
@@ -17,7 +18,10 @@ class Excel(SourceType):
     name = "excel"
     label = "an Excel workbook"
     suffixes = (".xlsx", ".xlsm", ".ods")
-    options = ("nulls", *MAPPING_OPTIONS, *TIME_OPTIONS, *SHEET_OPTIONS)
+    options = (
+        "nulls", "decimal", "thousands",
+        *MAPPING_OPTIONS, *NOTE_OPTIONS, *TIME_OPTIONS, *SHEET_OPTIONS,
+    )  # fmt: skip
     has_texts_for_booleans = True
     comparisons = BY_CHARACTERS
 

@@ -82,12 +82,13 @@ class Source(Model):
     For the engine spark only: a table of Spark's catalogue (`table` without a path), or Parquet in
     another place (a path with another scheme, such as hdfs://server/visits).
 
-    `header` is the number of the row or line with the column names, or one of these names. The rows
-    are below it. `skip` leaves out lines of a CSV file, by their number in the file (a single
-    number: the first lines), `comment` lines that begin with one of its texts, `until` the last
-    line that begins with this text and all lines below it, and `footer` the last lines. `names`
-    replaces the names in the header; without `header`, the file then has none. With `ragged: pad`,
-    the fields that a line lacks are missing values, and a line may end with a delimiter.
+    `header` is the number of the row or line with the column names, or one of these names; with
+    several numbers, the texts of a column are joined by _. The rows are below it. `skip` leaves out
+    lines of a CSV file, by their number in the file (a single number: the first lines), `comment`
+    lines that begin with one of its texts, `until` the last line that begins with this text and all
+    lines below it, and `footer` the last lines. `names` replaces the names in the header; without
+    `header`, the file then has none. With `ragged: pad`, the fields that a line lacks are missing
+    values, and a line may end with a delimiter.
 
     A file of fixed width needs `columns`: the places of the first and the last character of each
     column in a line, counted from 1, as a data dictionary lists them. For other files, `columns`
@@ -99,11 +100,11 @@ class Source(Model):
     columns that are the same in all rows of a file, and `codes` are new codes by old code.
 
     The keys from `delimiter` on describe how the values of a CSV or JSON lines file are written;
-    nothing is ever guessed. Of these keys, workbooks accept `nulls` and the date formats, and
-    SQLite files the date formats. With `quote: none`, quotes are characters of the texts; `escape`
-    is a backslash before such characters. `pivot` is the latest year that two digits (%y) can mean,
-    for all columns without a `pivot` of their own. `time_zone` is the time zone of local
-    timestamps, in any source.
+    nothing is ever guessed. Of these keys, workbooks accept `nulls`, `decimal`, `thousands` and the
+    date formats, and SQLite files the date formats. A workbook also has `until` and `footer`. With
+    `quote: none`, quotes are characters of the texts; `escape` is a backslash before such
+    characters. `pivot` is the latest year that two digits (%y) can mean, for all columns without a
+    `pivot` of their own. `time_zone` is the time zone of local timestamps, in any source.
     """
 
     path: Text | None = None
@@ -187,7 +188,8 @@ class Source(Model):
 
     def _check_lines(self) -> None:
         """Refuse a header among the lines that are left out, and texts that begin every line."""
-        if self.header in self.skip:
+        lines = self.header if isinstance(self.header, tuple) else (self.header,)
+        if {*lines} & {*self.skip}:
             problem = (
                 "it is one of the lines that `skip` leaves out; both count from the first line"
             )

@@ -16,6 +16,7 @@ TEXT_OPTIONS = ("encoding", "compression", "decimal", "thousands")
 TIME_OPTIONS = ("date_format", "timestamp_format", "pivot")
 LINE_OPTIONS = ("skip", "comment", "until", "footer", "ragged", "names", "escape")
 SHEET_OPTIONS = ("sheet", "header")
+NOTE_OPTIONS = ("until", "footer")
 VERSION_OPTIONS = ("version", "snapshot")
 MAPPING_OPTIONS = ("columns", "constants", "codes")
 OPTIONS = (

@@ -356,7 +356,7 @@ class Source(TypedDict, total=False):
     version: Scalar | None
     snapshot: Scalar | None
     sheet: Scalar | None
-    header: Scalar | None
+    header: Scalar | Sequence[Scalar] | None
     names: Sequence[Scalar]
     columns: Mapping[str, Sequence[Scalar] | Scalar | None]
     constants: Mapping[str, Scalar]

@@ -16,6 +16,9 @@ from dprelease.statements.values.spelling import matches_sql
 
 NO_NUMBER = "'?'"
 
+_AROUND_DIGITS = re.compile(r"([^0-9]*)([0-9](?:.*[0-9])?)([^0-9]*)", re.DOTALL)
+"""The first to the last digit of a text, and what stands around them."""
+
 
 def plain_number_sql(text: str, decimal: str, thousands: str | None, own_points: bool) -> str:
     """Return SQL of a text in which a number of the declared form is converted to the plain form.
@@ -34,6 +37,28 @@ def plain_number_sql(text: str, decimal: str, thousands: str | None, own_points:
         # Not NULL: the data owner must learn that the text is unreadable, not that it is missing.
         rest = f"CASE WHEN contains({text}, '.') THEN {NO_NUMBER} ELSE {text} END"
     return f"CASE WHEN {matches_sql(text, shape)} THEN {digits} ELSE {rest} END"
+
+
+def plain_number(text: str, decimal: str, thousands: str | None) -> str:
+    """Return a text in which a number of the declared form is converted to the plain form.
+
+    The signs around the number stay. This is `plain_number_sql` for cells that are texts.
+    """
+    if (found := _AROUND_DIGITS.fullmatch(text)) is None:
+        return text
+    before, digits, behind = found.groups()
+    if before.endswith(decimal):
+        before, digits = before.removesuffix(decimal), decimal + digits
+    if behind.startswith(decimal):
+        behind, digits = behind.removeprefix(decimal), digits + decimal
+    is_number = re.fullmatch(number_pattern(decimal, thousands), digits, re.ASCII) is not None
+    if decimal != "." and "." in (f"{before}{behind}" if is_number else text):
+        return "?"
+    if not is_number:
+        return text
+    between = _separator_pattern(thousands)
+    digits = re.sub(between, "", digits) if between else digits
+    return f"{before}{digits.replace(decimal, '.')}{behind}"
 
 
 @cache

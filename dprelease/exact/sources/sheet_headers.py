@@ -1,0 +1,116 @@
+"""Find the header of a sheet, and read the names of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, takewhile
+from typing import Protocol
+
+from dprelease.exact.reading.cell_texts import texts_of
+from dprelease.exact.reading.line_selection import join_header_rows
+
+LOOKED_AT, LEAST_BELOW, LEAST_NAMES = 500, 10, 3
+"""`init` finds a header below titles in so many rows, with so many rows below it and names."""
+
+HEADER_ROWS = 1000
+"""A header that is declared by one of its names is looked for in so many rows."""
+
+Cells = dict[int, object]
+"""The cells of a row that have a value, by the number of their column."""
+
+
+class RowsOfCells(Protocol):
+    """A sheet of any kind of workbook."""
+
+    def rows(self) -> Iterator[tuple[int, Cells]]:
+        """Yield the rows that have a value, each after its row number."""
+        ...
+
+
+HeaderRows = int | str | tuple[int, ...]
+"""The number of the row of a header, or of its rows, or one of its names."""
+
+
+def header_names(sheet: RowsOfCells, header: HeaderRows) -> tuple[int, list[tuple[str, int]]]:
+    """Return the number of a header's last row, and its names with the numbers of the columns."""
+    if isinstance(header, tuple):
+        return header[-1], _joined_header(sheet, header)
+    return _header_cells(sheet, header)
+
+
+def _header_cells(sheet: RowsOfCells, header: int | str) -> tuple[int, list[tuple[str, int]]]:
+    """Return the row number of a header, and its names, each with the number of its column."""
+    for number, cells in sheet.rows():
+        if number > (HEADER_ROWS if isinstance(header, str) else header):
+            break
+        texts = zip(texts_of(cells.values()), cells, strict=True)
+        named = [(text, place) for text, place in texts if text]
+        if number == header or header in [text for text, _ in named]:
+            return number, named
+    return 0, []
+
+
+def _joined_header(sheet: RowsOfCells, lines: tuple[int, ...]) -> list[tuple[str, int]]:
+    """Return the names of a header of several rows, each with the number of its column."""
+    above = takewhile(lambda row: row[0] <= lines[-1], sheet.rows())
+    cells = {number: found for number, found in above if number in lines}
+    width = max((max(found) for found in cells.values()), default=0)
+    rows = [
+        [text or "" for text in texts_of(cells.get(line, {}).get(i) for i in range(1, width + 1))]
+        for line in lines
+    ]
+    return [(name, i) for i, name in enumerate(join_header_rows(rows), 1) if name]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundHeader:
+    """The row number of a header, and a note for the schema if the row may be a title."""
+
+    row: int | str
+    note: str = ""
+
+
+def find_header(sheet: RowsOfCells) -> FoundHeader:
+    """Return the row that looks like a header: the first row, or one below rows of titles.
+
+    Titles fill at most a third of the cells that the widest row fills. A row below them is read
+    as the header only if it can hardly be a row of values, whose texts must not be shown.
+    """
+    rows = list(islice(sheet.rows(), LOOKED_AT))
+    width = max((len(cells) for _, cells in rows), default=0)
+    place = next((i for i, (_, cells) in enumerate(rows) if 2 * len(cells) > width), 0)
+    if width < LEAST_NAMES or rows[place][0] == 1:
+        return FoundHeader(1)
+    number, names = rows[place]
+    has_titles = all(3 * len(cells) <= len(names) for _, cells in rows[:place])
+    if has_titles and _are_names(names, [cells for _, cells in rows[place + 1 :]]):
+        note = f"The names are read from row {number}, because the rows above look like titles."
+        return FoundHeader(number, note)
+    if rows[0][0] == 1 and len(rows[0][1]) > 1:
+        return FoundHeader(1)
+    return FoundHeader(
+        1,
+        "The first row has one name only. If it is a title, declare in `source` which row has the "
+        "names, as in `header: 3`, and these columns.",
+    )
+
+
+def _are_names(names: Cells, below: Sequence[Cells]) -> bool:
+    """Return whether cells look like column names: texts that don't occur in the rows below.
+
+    There must be enough rows below, some of whose cells are not texts.
+    """
+    texts = list(names.values())
+    return (
+        len(below) >= LEAST_BELOW
+        and all(isinstance(text, str) and not _is_number(text) for text in texts)
+        and len(set(texts)) == len(texts)
+        and any(not isinstance(cell, str) for cells in below for cell in cells.values())
+        and not any(cells.get(place) == name for cells in below for place, name in names.items())
+    )
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a text is the text of a number, such as a year."""
+    return text.strip().replace(",", ".").lstrip("+-").replace(".", "", 1).isdigit()
