@@ -61,7 +61,7 @@ TEXT_KEYS = (
     "expression fill frequencies group_by groupings hierarchy id keys level marginals marginals_at master max mean "
     "median memory_limit min missing mode name nulls of on others over owner partition population "
     "quote ratio replicates rollup rows sheet source stddev sum table title top_k unit values variance weight weighted_count where wide within "
-    "without until strip names marks codes constants"
+    "without until strip names marks codes constants marks_of"
 )
 URI_KEYS = {"Source.path", "SparkSpec.staging"}
 """Keys of files that may hold URIs: of Spark, or of a server."""

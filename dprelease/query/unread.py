@@ -29,8 +29,8 @@ def unsupported_by_spark_error(declared: Declared) -> DataError | None:
         return None
     if source.store is not None and not (source.type.has_uris and source.store.scheme != WEB):
         return DataError("DP-SPARK-001", table=declared.table.name, format=IN_STORE)
-    if source.parts:
-        form = "a source with `files`, `constants`, `codes` or other names of columns"
+    if declared.table.parts:
+        form = "a source with `files`, `constants`, `codes`, `marks_of` or other names of columns"
         return DataError("DP-SPARK-001", table=declared.table.name, format=form)
     if source.type.is_read_by_spark:
         return None

@@ -261,11 +261,13 @@ class CategoryColumn(Computable, WithMissing, PublicCategories):
     `within`: another category, each of whose values is an area that contains values of this one.
     The area of each value is in a second column of the file, named like that category, or in
     `values`, as lists by area. With several categories, the file has a column for each. Labels of
-    values: `values` as a mapping, or further columns of the file.
+    values: `values` as a mapping, or further columns of the file. `marks_of`: the column whose
+    marks are the values, by their meanings; the one other value is that of rows without a mark.
     """
 
     type: Literal["category"]
     others: Text = DROP
+    marks_of: Text | None = None
 
     @model_validator(mode="wrap")
     @classmethod

@@ -38,7 +38,13 @@ from dprelease.schema.public_values.missing_codes import check_date_codes
 from dprelease.schema.public_values.nesting import nested_columns
 from dprelease.schema.rehearsal_form import RehearsalSpec, refuse_unknown_values
 from dprelease.schema.source_texts import UTC
-from dprelease.schema.source_types.file_parts import check_part, parts_of, with_formats
+from dprelease.schema.source_types.file_parts import (
+    check_part,
+    parts_of,
+    sources_of_parts,
+    value_without_mark,
+    with_formats,
+)
 from dprelease.schema.source_types.source import Source, expand_path
 
 _BOUNDS = ("max_groups", "max_rows_per_group")
@@ -89,7 +95,7 @@ class Table(Model):
     @model_validator(mode="after")
     def _write_formats(self) -> Self:
         """Give date columns without a format, or without a pivot, those of the source."""
-        if self.source is not None and not self.source.parts:
+        if self.source is not None and not sources_of_parts(self):
             self.columns.update(with_formats(self.columns, self.source))
         return self
 
@@ -125,12 +131,13 @@ class Table(Model):
         """Refuse a column that contradicts the source, or the column from which it is cut."""
         if isinstance(column, CategoryColumn):
             self._refuse_missing(name, column)
+            self._check_marks(name, column)
         if isinstance(column, CutColumn):
             cut = self.columns.get(column.cut)
             if not isinstance(cut, IntegerColumn | NumberColumn):
                 refuse("DP-SCHEMA-007", column=name, source=column.cut)
 
-        is_read = self.source is None or not self.source.parts or not is_stored(column)
+        is_read = not sources_of_parts(self) or not is_stored(column)
         if isinstance(column, DateColumn | TimestampColumn) and is_read:
             self._check_dates(name, column)
 
@@ -165,13 +172,30 @@ class Table(Model):
     def _check_parts(self) -> None:
         """Refuse files whose columns, constants, codes or dates contradict the table's."""
         source = self.source
-        for i, one in enumerate(() if source is None else source.parts):
+        for i, one in enumerate(sources_of_parts(self)):
             spot = ("source", "files", i) if source is not one else ("source",)
             check_part(one, self.columns, self.privacy_unit.id, *spot)
         for part in self.parts:
             for own, column in part.columns.items():
                 if isinstance(column, DateColumn | TimestampColumn):
                     part._check_dates(own, column)
+
+    def _check_marks(self, name: str, column: CategoryColumn) -> None:
+        """Refuse a column of marks whose values are not the meanings and one other value."""
+        if column.marks_of is None:
+            return
+        marked, problem = self.columns.get(column.marks_of), ""
+        if marked is None or value_without_mark(column, marked) is None:
+            problem = (
+                "its values must be all meanings in `marks` of that column, and one other value "
+                "for rows without a mark"
+            )
+        elif self.source is not None and "codes" not in self.source.type.options:
+            problem = f"{self.source.type.label} has no columns with marks"
+        elif column.expression is not None or column.within:
+            problem = "the column can't also have `expression` or `within`"
+        if problem:
+            refuse("DP-DECL-003", problem=problem, spot=("columns", name, "marks_of"))
 
     def _refuse_missing(self, name: str, column: CategoryColumn) -> None:
         """Raise an error for a declared value that the source reads as missing."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -185,3 +186,52 @@ def test_lists_of_codes_in_other_forms(end: str, tmp_path: Path) -> None:
     assert list(exact(query, pa.table({"x": ["K\u00f6ln", "A;B", "A;B"]}))["n"]) == [1, 2]
     with pytest.raises(DpReleaseError, match="DP-SCHEMA-004"):
         declare({"x": {"type": "category", "values_from": spec}})
+
+
+FLAGS = {"type": "category", "values": ["normal", "revised", "estimated"], "marks_of": "x"}
+FLAGGED = {
+    "1.000,5 r": "revised", "3 [e]": "estimated", "r": "revised", "(7 r)": "revised", "[e] 8": "estimated",
+    "9 r [e]": "revised", "5": "normal", "": "normal", "x": "normal", "1e2": "normal", "6 %": "normal",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "xlsx", "jsonl"])
+def test_marks_are_values_of_a_column_of_their_own(ending: str, tmp_path: Path) -> None:
+    """Each row counts at the mark of its own text, with its own number."""
+    path, cells = tmp_path / f"t.{ending}", [*FLAGGED]
+    separators = {"decimal": ",", "thousands": "."} if ending in ("csv", "xlsx") else {}
+    if not separators:
+        cells = [cell.replace(".", "").replace(",", ".") for cell in cells]
+    frame = pd.DataFrame({"x": cells, "k": "a"})
+    if ending == "csv":
+        frame.to_csv(path, sep=";", index=False)
+        separators["delimiter"] = ";"
+    elif ending == "parquet":
+        frame.to_parquet(path)
+    elif ending == "jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        frame.to_excel(path, index=False)
+    columns = {"x": WHOLE | SIGNS, "f": FLAGS}
+    table = declare(columns, source={"path": str(path), **separators})
+    found = exact(ask(table, {"n": {"count": "*"}, "s": {"sum": "x"}}, ["f"]), None)
+    assert list(found["n"]) == [[*FLAGGED.values()].count(v) for v in FLAGS["values"]]
+    assert list(found["s"] / 100) == [5 + 100 + 6, 1000.5 - 7 + 9, 3 + 8]
+    alone = exact(ask(table, {"n": {"count": "*"}}, where="f = 'estimated'"), None)
+    assert list(alone["n"]) == [2]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"values": ["revised", "estimated"]},
+        {"values": ["normal", "revised"]},
+        {"values": ["normal", "other", "revised", "estimated"]},
+        {"marks_of": "y"},
+        {"marks_of": "f"},
+        {"expression": "x"},
+    ],
+)
+def test_columns_of_marks_that_are_refused(flags: dict[str, Any]) -> None:
+    with pytest.raises(DpReleaseError):
+        declare({"x": WHOLE | SIGNS, "f": FLAGS | flags}, source="t.csv")

@@ -10,15 +10,29 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError
-from dprelease.exact.reading.sources import file_label, stored_columns, unreadable_error
+from dprelease.exact.reading.sources import (
+    file_label,
+    stored_columns,
+    stored_name,
+    unreadable_error,
+)
 from dprelease.exact.reading.stored_types import Types, union_sql
+from dprelease.exact.sources.source_reader import reader_of
+from dprelease.exact.sources.text_files_reader import TextFilesReader
 from dprelease.query import quoting
-from dprelease.schema.columns import CategoryColumn, Column
+from dprelease.schema.columns import CategoryColumn, Column, TextColumn
 from dprelease.schema.load import Declared
-from dprelease.schema.source_types.file_parts import names_in_file
+from dprelease.schema.source_types.file_parts import (
+    marked_column,
+    names_in_file,
+    sources_of_parts,
+    value_without_mark,
+)
 from dprelease.schema.source_types.source import Source
 from dprelease.statements.meanings import typed_value_sql
-from dprelease.statements.values.physical import DECLARED_AS
+from dprelease.statements.values.physical import DECLARED_AS, FAMILY_OF, base_type
+from dprelease.statements.values.spelling import text_sql
+from dprelease.statements.values.stripped_texts import marks_sql
 
 if TYPE_CHECKING:
     from dprelease.exact.inputs import Input
@@ -39,8 +53,7 @@ def union_of_parts(given: Input) -> str:
     DataError
         DP-DATA-024 for a column that only some files have; 004, 005 or 015 for an unusable type.
     """
-    declared, source = given.declared, given.declared.table.source
-    sources = () if source is None else source.parts
+    declared, sources = given.declared, sources_of_parts(given.declared.table)
     values = []
     for part, own in zip(given.parts, sources, strict=True):
         names = names_in_file(own, declared.table.columns)
@@ -72,7 +85,10 @@ def _values_of_part(
     """Return SQL of each stored column that a file has, or that its declaration says it lacks."""
     values: dict[str, Value] = {}
     for name in stored_columns(declared):
-        if name in source.constants:
+        marked = marked_column(declared.table.columns[name])
+        if marked is not None:
+            values[name] = _marks_value_sql(part, declared, name, names.get(marked, "")), TEXT
+        elif name in source.constants:
             values[name] = quoting.text(source.constants[name]), TEXT
         elif name not in names:
             values[name] = "", TEXT
@@ -99,6 +115,28 @@ def _value_sql(part: Input, source: Source, declared: Declared, name: str, own: 
     kind = DECLARED_AS[getattr(column, "type", "")]  # a date in the format of this file
     typed = typed_value_sql(name, column, physical, zone, source=own)
     return f"CAST({typed} AS {kind})", kind
+
+
+def _marks_value_sql(part: Input, declared: Declared, name: str, marked: str) -> str:
+    """Return SQL of the meaning of a mark; `marked` is the name in the file of the marked column.
+
+    As signs are removed only from texts that have no value as they are, only these have marks.
+    """
+    own, flag = part.declared.table.columns.get(marked), declared.table.columns[name]
+    if own is None or not isinstance(flag, CategoryColumn) or marked not in part.physical:
+        return ""
+    unmarked = value_without_mark(flag, own) or ""
+    physical = base_type(part.physical[marked])
+    if FAMILY_OF.get(physical) != "texts":
+        return quoting.text(unmarked)
+    is_copied = isinstance(reader_of(part.source_type), TextFilesReader)
+    stored = stored_name(marked) if is_copied else marked
+    meaning = marks_sql(text_sql(quoting.identifier(stored), physical), own, unmarked)
+    if isinstance(own, CategoryColumn | TextColumn):
+        return meaning
+    plain = own.model_copy(update={"strip": (), "marks": {}, "negative": ()})
+    value = typed_value_sql(marked, plain, physical, declared.table.time_zone, source=stored)
+    return f"CASE WHEN {value} IS NULL THEN {meaning} ELSE {quoting.text(unmarked)} END"
 
 
 def _with_codes(column: Column, changes: Mapping[str, str]) -> Column:

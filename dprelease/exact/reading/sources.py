@@ -30,7 +30,8 @@ class EngineCall:
     `packing`: how the bytes of the files are decoded before the engine reads them. `function` and
     `options`: the name of the function, and its options in SQL. `plain_numbers`: columns of
     numbers, each with SQL that rewrites its numbers with a decimal point and without thousands
-    separators. `rows`: for CSV, the SELECT list for lines, and a condition on lines.
+    separators. `rows`: for CSV, the SELECT list for lines, and a condition on lines. `marked`: the
+    columns with marks, which are also read as they are stored, by the name `stored_name`.
     """
 
     packing: TextDecoding
@@ -38,6 +39,7 @@ class EngineCall:
     options: str
     plain_numbers: tuple[tuple[str, str], ...]
     rows: tuple[str, str] = ("", "")
+    marked: tuple[str, ...] = ()
 
     def relation(self, files: Sequence[Path]) -> str:
         """Return SQL of a relation that reads plain files."""
@@ -45,7 +47,15 @@ class EngineCall:
         selected, condition = self.rows
         read = f"(SELECT {selected} FROM {read} WHERE {condition})" if selected else read
         plain = [f"{value} AS {quoting.identifier(name)}" for name, value in self.plain_numbers]
-        return f"(SELECT * REPLACE ({', '.join(plain)}) FROM {read})" if plain else read
+        columns = [f"* REPLACE ({', '.join(plain)})" if plain else "*"]
+        for name in self.marked:
+            columns.append(f"{quoting.identifier(name)} AS {quoting.identifier(stored_name(name))}")
+        return f"(SELECT {', '.join(columns)} FROM {read})" if plain or self.marked else read
+
+
+def stored_name(column: str) -> str:
+    """Return the name of a column with marks before its numbers are rewritten."""
+    return f"dp_stored_{column}"
 
 
 class BatchSource(Protocol):

@@ -23,6 +23,7 @@ from dprelease.exact.sources.source_reader import Description
 from dprelease.exact.sources.text_files_reader import (
     BYTES_BESIDE_BUFFERS,
     TextFilesReader,
+    marked_columns,
     plain_number_columns,
     struct_of_texts_sql,
 )
@@ -69,7 +70,8 @@ class CsvReader(TextFilesReader):
             _options_sql(source, header, more),
             _rows_sql(declared, source, header, more),
         )
-        return EngineCall(self.packing(source), "read_csv", options, plain_numbers, rows)
+        marked = marked_columns(declared, header)
+        return EngineCall(self.packing(source), "read_csv", options, plain_numbers, rows, marked)
 
     def least_memory_bytes(self, sizes: Sequence[int], threads: int) -> int:
         """Return the bytes that all threads need: each reads one file at a time, in two buffers."""

@@ -15,7 +15,7 @@ from dprelease.exact.sources.csv_reader import (
     LONGEST_RECORD,
     CsvReader,
 )
-from dprelease.exact.sources.text_files_reader import plain_number_columns
+from dprelease.exact.sources.text_files_reader import marked_columns, plain_number_columns
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
 from dprelease.schema.source_types.source import Source
@@ -53,7 +53,8 @@ class FixedWidthReader(CsvReader):
             f"buffer_size = {2 * LONGEST_RECORD}, compression = 'none', hive_partitioning = false"
         )
         rows = ", ".join(fields) or f"1 AS {LINE}", f"trim({LINE}) <> ''"
-        return EngineCall(self.packing(source), "read_csv", options, plain_numbers, rows)
+        marked = marked_columns(declared, names)
+        return EngineCall(self.packing(source), "read_csv", options, plain_numbers, rows, marked)
 
     def form(self, file: Path, header: int | str | None = None) -> DetectedFormat:
         """Return the format of a file, with a column for each part between blanks of all lines."""

@@ -23,6 +23,7 @@ from dprelease.exact.reading.sources import EngineCall, stored_columns
 from dprelease.exact.sources.text_files_reader import (
     BYTES_BESIDE_BUFFERS,
     TextFilesReader,
+    marked_columns,
     plain_number_columns,
     struct_of_texts_sql,
 )
@@ -50,7 +51,8 @@ class JsonLinesReader(TextFilesReader):
             "hive_partitioning = false"
         )
         plain_numbers = plain_number_columns(declared, source, names, has_plain_numbers=True)
-        return EngineCall(self.packing(source), "read_json", options, plain_numbers)
+        marked = marked_columns(declared, names)
+        return EngineCall(self.packing(source), "read_json", options, plain_numbers, marked=marked)
 
     def needs_copy(self, file: Path) -> bool:
         """Return whether a file begins with a byte order mark, at which the engine would fail."""

@@ -152,6 +152,16 @@ def plain_number_columns(
     )
 
 
+def marked_columns(declared: Declared, stored: Sequence[str]) -> tuple[str, ...]:
+    """Return the stored columns that declare marks."""
+    columns = declared.table.columns
+    return tuple(
+        name
+        for name in stored_columns(declared)
+        if name in stored and getattr(columns[name], "marks", {})
+    )
+
+
 def _stripped_number_sql(text: str, source: Source, column: Column) -> str:
     """Return SQL of a text without its signs, unless it is a number with them."""
     stripped = stripped_sql(text, column)

@@ -34,10 +34,29 @@ LARGEST = 10**18
 """The largest constant of a column of integers without bounds."""
 
 
+def sources_of_parts(table: Table) -> tuple[Source, ...]:
+    """Return the source of each part of a table; empty if its source is read as declared."""
+    if table.source is None or table.source.parts:
+        return () if table.source is None else table.source.parts
+    return (table.source,) if any(map(marked_column, table.columns.values())) else ()
+
+
 def parts_of(table: Table) -> tuple[Table, ...]:
     """Return the table as each file has it; empty if its source is read as declared."""
-    parts = () if table.source is None else table.source.parts
-    return tuple(_part_of(table, source) for source in parts)
+    return tuple(_part_of(table, source) for source in sources_of_parts(table))
+
+
+def marked_column(column: Column) -> str | None:
+    """Return the column whose marks are the values of this one; None for other columns."""
+    return column.marks_of if isinstance(column, CategoryColumn) else None
+
+
+def value_without_mark(column: CategoryColumn, marked: Column) -> str | None:
+    """Return the value of rows without a mark; None if it does not follow from the values."""
+    meanings = {*getattr(marked, "marks", {}).values()}
+    others = [value for value in column.allocated_values if value not in meanings]
+    is_complete = meanings and meanings <= {*column.allocated_values}
+    return others[0] if is_complete and len(others) == 1 else None
 
 
 def names_in_file(source: Source, columns: Mapping[str, Column]) -> dict[str, str]:
@@ -46,7 +65,7 @@ def names_in_file(source: Source, columns: Mapping[str, Column]) -> dict[str, st
     return {
         name: found if isinstance(found, str) else name
         for name, found in names.items()
-        if found is not None and name not in source.constants
+        if found is not None and name not in source.constants and not marked_column(columns[name])
     }
 
 

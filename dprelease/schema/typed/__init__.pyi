@@ -60,6 +60,7 @@ class CategoryColumn(TypedDict, total=False):
     marks: Mapping[str, Scalar]
     type: Required[Literal["category"]]
     others: Scalar
+    marks_of: Scalar | None
 
 class ChooseSpec(TypedDict, total=False):
     share: Required[Scalar]

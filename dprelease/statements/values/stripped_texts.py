@@ -37,6 +37,25 @@ def stripped_sql(text: str, column: Column) -> str | None:
     return f"nullif({text}, '')"
 
 
+def marks_sql(text: str, column: Column, unmarked: str) -> str:
+    """Return SQL of the meaning of the first declared mark around a text; `unmarked` without one.
+
+    `text`: SQL of the stored text, as it is before its signs are removed.
+    """
+    either = _either(getattr(column, "signs", ()))
+    texts = [text]
+    if "(1)" in getattr(column, "negative", ()):  # as in (5 r)
+        texts.append(rf"regexp_replace({text}, '^[(](.*)[)]$', '\1')")
+    around = [f"regexp_extract({t}, '{end}')" for t in texts
+              for end in (f"^(?:{either})+", f"(?:{either})+$")]  # fmt: skip
+    found = " || ".join(f"regexp_extract_all({one}, '{either}')" for one in around)
+    arms = " ".join(
+        f"WHEN list_contains({found}, {quoting.text(mark)}) THEN {quoting.text(meaning)}"
+        for mark, meaning in getattr(column, "marks", {}).items()
+    )
+    return f"CASE {arms} ELSE {quoting.text(unmarked)} END"
+
+
 def _strip_sql(text: str, signs: tuple[str, ...]) -> str:
     """Return SQL of a text without the signs, and the white space, around it."""
     either = _either(signs)
