@@ -14,6 +14,7 @@ from dprelease.documents.metadata import ColumnMetadata, Role, TableMetadata
 from dprelease.exports.csv_tables.csv_text import plain_texts
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.layout import is_records
+from dprelease.query.quality import FEW_PEOPLE, UNDEFINED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 NUMBERS = (Role.VALUE, Role.MARGIN, Role.STANDARD_ERROR, Role.LOWER, Role.UPPER)
 LEFT_EMPTY = "left empty"
 """The manifest's phrase for a column whose small values are suppressed."""
+
+STATUS = {"O": UNDEFINED, "Q": FEW_PEOPLE}
+"""Quality codes of missing numbers without a quality, by SDMX code (CL_OBS_STATUS)."""
 
 NOT_FINITE = ("nan", "inf", "-inf")
 
@@ -101,6 +105,18 @@ def cube_of(table: TableMetadata) -> Cube | None:
     cells = not (table.measured or is_records(table))
     has_values = any(column.role == Role.VALUE for column in numbers)
     return Cube(table, tuple(numbers)) if cells and has_values else None
+
+
+def stored_decimals(column: ColumnMetadata) -> int | None:
+    """Return the number of decimals of a column's numbers; None for floating-point numbers."""
+    if column.kind == "double":
+        return None
+    return int(column.kind.rpartition(",")[2].rstrip(")")) if "(" in column.kind else 0
+
+
+def displayed_decimals(column: ColumnMetadata) -> int | None:
+    """Return the number of displayed decimals: the declared one, or the largest that can occur."""
+    return stored_decimals(column) if column.decimals is None else column.decimals
 
 
 def _value_indices(column: pa.Array, values: Sequence[Any]) -> Any:

@@ -16,7 +16,7 @@ from typing import Any, TextIO
 
 from dprelease.documents.limit_labels import companion_word
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, TableMetadata, code_text
-from dprelease.exports.cubes import Cube, Observation, cube_of
+from dprelease.exports.cubes import STATUS, Cube, Observation, cube_of, displayed_decimals
 from dprelease.exports.export import Export, Problem, PublishedRelease
 from dprelease.exports.names import (
     create_parent_folder,
@@ -26,15 +26,12 @@ from dprelease.exports.names import (
     texts_in,
     with_translations,
 )
-from dprelease.query.quality import FEW_PEOPLE, UNDEFINED, quality_labels
+from dprelease.query.quality import quality_labels
 from dprelease.schema.release_parts.limits import QUALITY_LIMITS
 
 FOLDER = "json-stat"
 METRIC = "metric"
 """Identifier of the last dimension; a number is appended if a key has this name."""
-
-STATUS = {"O": UNDEFINED, "Q": FEW_PEOPLE}
-"""Statuses of missing numbers without a quality, by SDMX code (CL_OBS_STATUS)."""
 
 ITEMS_PER_LINE = 1000
 """Numbers per line of the file."""
@@ -262,19 +259,12 @@ def _metric_dimension(cube: Cube, metadata: Metadata) -> dict[str, Any]:
     }
 
 
-def _displayed_decimals(column: ColumnMetadata) -> int | None:
-    """Return the number of displayed decimals: the declared one, or the largest that can occur."""
-    if column.decimals is not None or column.kind == "double":
-        return column.decimals
-    return int(column.kind.rpartition(",")[2].rstrip(")")) if "(" in column.kind else 0
-
-
 def _units_by_column(columns: Sequence[ColumnMetadata]) -> dict[str, dict[str, Any]]:
     """Return the unit of each number whose decimals are known, which the format requires."""
     return {
         column.name: nonempty_properties({"label": column.unit, "decimals": decimals})
         for column in columns
-        if (decimals := _displayed_decimals(column)) is not None
+        if (decimals := displayed_decimals(column)) is not None
     }
 
 

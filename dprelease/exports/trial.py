@@ -31,6 +31,7 @@ from dprelease.errors import Place
 from dprelease.exports.cubes import suppressed_columns
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.layout import max_rows
+from dprelease.exports.px.px_cells import max_cells
 from dprelease.exports.writer import write_formats
 from dprelease.schema.release_parts.format_names import PARQUET
 from dprelease.system.deferred_signals import temporary_folder
@@ -75,24 +76,27 @@ PAGE = 1 << 22
 class _Size:
     """The size of a table: its rows, its columns except keys, and bytes per row of keys and others.
 
-    `row`: the bytes of all columns in CSV; the other fields are bytes in XML and JSON.
+    `combinations`: the number of combinations of key values. `row`: the bytes of all columns in
+    CSV; the other fields are bytes in XML and JSON.
     """
 
     rows: int
+    combinations: int
     columns: int
     row: int
     keys: int
     others: int
 
 
-ROWS: dict[str, Callable[[_Size], int]] = {
-    "csv": lambda one: one.row,
-    "excel": lambda one: 2 * (2 * one.keys + one.others + CELL * (one.columns + KEYS)),
-    "json-stat": lambda one: one.others + CELL * one.columns,
-    "sdmx-csv": lambda one: one.others + one.columns * (LINKS + one.keys),
-    "mbi": lambda one: 8 * one.columns,
+TABLES: dict[str, Callable[[_Size], int]] = {
+    "csv": lambda one: one.rows * one.row,
+    "excel": lambda one: one.rows * 2 * (2 * one.keys + one.others + CELL * (one.columns + KEYS)),
+    "json-stat": lambda one: one.rows * (one.others + CELL * one.columns),
+    "px": lambda one: one.combinations * (one.others + CELL * one.columns),
+    "sdmx-csv": lambda one: one.rows * (one.others + one.columns * (LINKS + one.keys)),
+    "mbi": lambda one: one.rows * 8 * one.columns,
 }
-"""For each format with rows, a function that returns the bytes of one row of a table."""
+"""For each format with rows, a function that returns the bytes of the rows of a table."""
 
 WITHOUT_ROWS = frozenset({"report", "datapackage", "dcat", "registry", "dp-event"})
 """Formats whose size does not grow with rows. Formats in neither list count as workbooks."""
@@ -107,8 +111,8 @@ def max_bytes(names: Iterable[str], metadata: Metadata) -> int:
         copies = len(metadata.languages) if name == "excel" else 1  # one workbook per language
         total += copies * (described + PAGE * (name == "report"))
         if name not in WITHOUT_ROWS:
-            bytes_of = ROWS.get(name, ROWS["excel"])
-            total += copies * sum(one.rows * bytes_of(one) for one in tables)
+            bytes_of = TABLES.get(name, TABLES["excel"])
+            total += copies * sum(map(bytes_of, tables))
     return total
 
 
@@ -117,7 +121,8 @@ def _table_size(table: TableMetadata) -> _Size:
     row = sum(map(_field_bytes, table.columns))
     keys = _escaped_row_bytes(table.keys)
     values = _escaped_row_bytes(others)
-    return _Size(max_rows(table) or 0, len(others), row, keys, values)
+    cells = max_cells(table) or 0
+    return _Size(max_rows(table) or 0, cells // len(table.columns), len(others), row, keys, values)
 
 
 def _escaped_row_bytes(columns: Iterable[ColumnMetadata]) -> int:

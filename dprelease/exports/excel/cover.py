@@ -52,10 +52,10 @@ def write_cover(
     about, language, tables = release.metadata.about, words.language, list(sheets.values())
     sections: dict[str, Iterable[str]] = {
         "": [introduction, text_in(about.description, release.metadata, language)],
-        "about": _about_lines(release.metadata, words),
-        "protected": _protection_lines(sheets, release, words),
-        "guarantee": _guarantee_lines(release, words),
-        "reading": [*_range_lines(tables, words), *reading_lines(tables, words, seen)],
+        "about": about_lines(release.metadata, words),
+        "protected": protection_lines(sheets, Facts(release.central), words),
+        "guarantee": guarantee_lines(release, words),
+        "reading": [*range_lines(tables, words), *reading_lines(tables, words, seen)],
     }
     sheet = book.add_sheet(words.say("cover"), [WIDTH], most_width=WIDTH, most_pages=MOST_PAGES)
     sheet.add_lines(about.heading(language), "title")
@@ -69,7 +69,7 @@ def write_cover(
     sheet.add_text(words.say("further", annex=words.say("annex")), "text")
 
 
-def _about_lines(metadata: Metadata, words: WorkbookWords) -> Iterator[str]:
+def about_lines(metadata: Metadata, words: WorkbookWords) -> Iterator[str]:
     """Yield the declared facts about a release."""
     about = metadata.about
     facts = {
@@ -87,24 +87,24 @@ def _about_lines(metadata: Metadata, words: WorkbookWords) -> Iterator[str]:
         yield text_in(note, metadata, words.language)
 
 
-def _protection_lines(
-    sheets: Mapping[str, SheetTable], release: PublishedRelease, words: WorkbookWords
+def protection_lines(
+    sheets: Mapping[str, SheetTable], facts: Facts, words: WorkbookWords
 ) -> Iterator[str]:
     """Yield who is protected, and which of their records count."""
-    units = release.central.privacy_unit
+    units = facts.central.privacy_unit
     for id_ in dict.fromkeys(unit.id for unit in units):
         yield words.say(
             "protected_rows" if id_ is None else "protected_ids", id=words.unit(id_ or "")
         )
     limits: dict[tuple[str, int, int | None, int | None], dict[str, None]] = {}
-    queries = Facts(release.central).queries
     for name, sheet in sheets.items():
         published = {table.name.rpartition("/")[2] for table in sheet.tables}
         for unit in units:
             if unit.id is None or unit.query not in published:
                 continue
-            counted = [part.aggregate.counted_kind for part in queries[unit.query].measurements]
-            if cutting_limits(queries[unit.query], queries[unit.query].measurements) is None:
+            query = facts.queries[unit.query]
+            counted = [part.aggregate.counted_kind for part in query.measurements]
+            if cutting_limits(query, query.measurements) is None:
                 continue
             people = {*counted} == {IDS}
             rows = None if people else unit.max_rows_per_group
@@ -123,7 +123,7 @@ def _protection_lines(
         )
 
 
-def _guarantee_lines(release: PublishedRelease, words: WorkbookWords) -> Iterator[str]:
+def guarantee_lines(release: PublishedRelease, words: WorkbookWords) -> Iterator[str]:
     """Yield what the noise does, and how much the numbers can reveal."""
     record = release.central
     parameters = record.privacy_parameters
@@ -141,7 +141,7 @@ def _guarantee_lines(release: PublishedRelease, words: WorkbookWords) -> Iterato
         yield words.say("exact", names=", ".join(record.guarantee.invariants))
 
 
-def _range_lines(sheets: Sequence[SheetTable], words: WorkbookWords) -> Iterator[str]:
+def range_lines(sheets: Sequence[SheetTable], words: WorkbookWords) -> Iterator[str]:
     """Yield how to compare and add numbers; nothing without margins of error and intervals."""
     columns = [column for one in sheets for table in one.tables for column in table.columns]
     published = [

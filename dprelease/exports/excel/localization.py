@@ -6,13 +6,16 @@ import importlib
 import math
 import pkgutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_UP, Context
 from fractions import Fraction
 
 from dprelease.documents.limit_labels import companion_word
 from dprelease.exports.excel import words
+from dprelease.exports.export import PublishedRelease
+from dprelease.exports.names import text_in
 from dprelease.numerics.rounding import plain_text
+from dprelease.schema.load import declaration_from_texts
 
 DEFAULT = "en"
 
@@ -70,3 +73,17 @@ def workbook_words(language: str) -> WorkbookWords:
     spoken = spoken if spoken in known else DEFAULT
     module = importlib.import_module(f"{words.__name__}.{spoken}")
     return WorkbookWords(language, spoken, module.WORDS, module.DECIMAL)
+
+
+def release_words(release: PublishedRelease, language: str) -> WorkbookWords:
+    """Return the texts in a language, with the labels of the id columns of a release."""
+    held, metadata = release.central.declaration, release.metadata
+    tables = declaration_from_texts(held.texts, held.release, held.variables).tables
+    labels = {}
+    for unit in release.central.privacy_unit:
+        columns = tables[unit.table].table.columns if unit.table in tables else {}
+        column = columns.get(unit.id or "")
+        if column is not None and column.label is not None:
+            label = text_in(column.label.texts(metadata.languages), metadata, language)
+            labels[str(unit.id)] = label
+    return replace(workbook_words(language), id_labels=labels)

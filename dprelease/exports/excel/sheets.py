@@ -192,7 +192,7 @@ class WrittenTable:
 
 def sheet_title(sheet: SheetTable, release: PublishedRelease, words: WorkbookWords) -> str:
     """Return the title of a sheet, which names all its tables."""
-    titles = [_table_title(table, release, words) for table in sheet.from_few_keys]
+    titles = [table_title(table, release, words) for table in sheet.from_few_keys]
     common, parts = titles[0][0], [part for _, part in titles]
     if len(titles) == 1:
         return text_in(sheet.main.label, release.metadata, words.language) or sheet.main.query
@@ -201,7 +201,7 @@ def sheet_title(sheet: SheetTable, release: PublishedRelease, words: WorkbookWor
     return f"{common}: {'; '.join(parts)}"
 
 
-def _table_title(
+def table_title(
     table: TableMetadata, release: PublishedRelease, words: WorkbookWords
 ) -> tuple[str, str]:
     """Return the title of one table of several: that of its query, and its keys in words."""
@@ -228,7 +228,7 @@ def _contents_of_sheet(
     for table in tables:
         link, row = SheetLink(name), written.starts[table.name]
         link.row = row
-        yield link, ": ".join(_table_title(table, release, words)), str(row)
+        yield link, ": ".join(table_title(table, release, words)), str(row)
 
 
 def _write_texts(

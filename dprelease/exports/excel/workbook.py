@@ -7,19 +7,17 @@ consistent tables, another workbook has these.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
 from dprelease.documents.metadata import Metadata
-from dprelease.exports.excel.localization import WorkbookWords, workbook_words
+from dprelease.exports.excel.localization import WorkbookWords, release_words
 from dprelease.exports.excel.sheet_tables import SheetTable, sheet_tables, without_unset_flags
 from dprelease.exports.export import Export, Problem, PublishedRelease
-from dprelease.exports.names import create_parent_folder, text_in
+from dprelease.exports.names import create_parent_folder
 from dprelease.postprocess.consistent.outputs import ESTIMATES
-from dprelease.schema.load import declaration_from_texts
 
 FILE, RELEASE = "excel/{}.xlsx", "release"
 """Name of a workbook; with several languages, `_` and the language follow the first part."""
@@ -72,8 +70,7 @@ class Excel(Export):
         files = []
         for language in metadata.languages:
             tag = f"_{language}" if len(metadata.languages) > 1 else ""
-            labels = _id_labels(release, language)
-            words = replace(workbook_words(language), id_labels=labels)
+            words = release_words(release, language)
             file, other = FILE.format(RELEASE + tag), FILE.format(ESTIMATES + tag)
             text = words.say("official_meaning", file=Path(other).name) if estimates else ""
             _write_workbook(release, official, words, text, create_parent_folder(folder / file))
@@ -99,20 +96,6 @@ class Excel(Export):
             left == right
             for left, right in zip_longest(_sheet_contents(one), _sheet_contents(other))
         )
-
-
-def _id_labels(release: PublishedRelease, language: str) -> dict[str, str]:
-    """Return the label of each declared id column of a privacy unit that has one."""
-    held, metadata = release.central.declaration, release.metadata
-    tables = declaration_from_texts(held.texts, held.release, held.variables).tables
-    labels = {}
-    for unit in release.central.privacy_unit:
-        columns = tables[unit.table].table.columns if unit.table in tables else {}
-        column = columns.get(unit.id or "")
-        if column is not None and column.label is not None:
-            label = text_in(column.label.texts(metadata.languages), metadata, language)
-            labels[str(unit.id)] = label
-    return labels
 
 
 def _write_workbook(

@@ -14,6 +14,7 @@ FORMATS = {
     "excel": "dprelease.exports.excel.workbook",
     "sdmx-csv": "dprelease.exports.sdmx_csv",
     "json-stat": "dprelease.exports.json_stat",
+    "px": "dprelease.exports.px.px_files",
     "dp-event": "dprelease.exports.dp_event",
     "mbi": "dprelease.exports.mbi",
     "report": "dprelease.exports.html_report",

@@ -124,6 +124,7 @@ WORDS = {
         "Rauschen: Die Obergrenzen gelten für jede Tabelle gesondert, ein Datensatz kann in einer "
         "fehlen und in einer anderen zählen."
     ),
+    "no_row": "zu dieser Zelle gehört keine Zeile der Tabelle.",
     "total_code": "Code „{code}“: insgesamt.",
     "further": "Technische Angaben stehen auf dem letzten Blatt, „{annex}“.",
 }

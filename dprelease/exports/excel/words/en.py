@@ -112,6 +112,7 @@ WORDS = {
         "{tables}: the counts and sums of these tables need not add up, even without noise. "
         "Limits apply to each table separately, so a record that one leaves out may be in another."
     ),
+    "no_row": "no row of the table belongs to this cell.",
     "total_code": "Code “{code}”: total.",
     "further": "Technical details are on the last sheet, “{annex}”.",
 }

@@ -115,6 +115,7 @@ WORDS = {
         "ruido. Los límites se aplican a cada tabla por separado: un registro descartado en una "
         "puede contar en otra."
     ),
+    "no_row": "ninguna fila de la tabla corresponde a esta celda.",
     "total_code": "Código «{code}»: total.",
     "further": "Los detalles técnicos están en la última hoja, «{annex}».",
 }

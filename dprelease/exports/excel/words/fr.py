@@ -122,6 +122,7 @@ WORDS = {
         "bruit. Les limites s’appliquent séparément à chaque tableau : un enregistrement écarté de "
         "l’un peut compter dans un autre."
     ),
+    "no_row": "aucune ligne du tableau ne correspond à cette cellule.",
     "total_code": "Code « {code} » : total.",
     "further": "Les précisions techniques sont sur la dernière feuille, « {annex} ».",
 }

@@ -117,6 +117,7 @@ WORDS = {
         "rumore. I limiti si applicano a ogni tabella separatamente: un record escluso da una può "
         "contare in un’altra."
     ),
+    "no_row": "nessuna riga della tabella corrisponde a questa cella.",
     "total_code": "Codice «{code}»: totale.",
     "further": "I dettagli tecnici sono nell’ultimo foglio, «{annex}».",
 }

@@ -117,6 +117,7 @@ WORDS = {
         "ruis. De limieten gelten voor elke tabel apart: een record dat in de ene vervalt, kan in "
         "de andere tellen."
     ),
+    "no_row": "bij deze cel hoort geen rij van de tabel.",
     "total_code": "Code “{code}”: totaal.",
     "further": "Technische gegevens staan op het laatste werkblad, “{annex}”.",
 }

@@ -116,6 +116,7 @@ WORDS = {
         "Os limites aplicam-se a cada quadro em separado: um registo excluído de um pode contar "
         "noutro."
     ),
+    "no_row": "nenhuma linha da tabela corresponde a esta célula.",
     "total_code": "Código «{code}»: total.",
     "further": "Os pormenores técnicos estão na última folha, «{annex}».",
 }

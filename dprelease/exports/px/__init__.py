@@ -1,0 +1,1 @@
+"""The format with PX files (PC-Axis)."""
