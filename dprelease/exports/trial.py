@@ -59,7 +59,7 @@ NUMBER_BYTES = {
 ESCAPED_BYTES = 6
 """Bytes of an escaped character in XML or JSON."""
 
-LINKS, CELL = 192, 48
+LINKS, CELL, ODS_CELL = 192, 48, 128
 """Bytes of the names that each observation repeats, and of the markup around a cell."""
 
 KEYS = 24
@@ -91,6 +91,7 @@ class _Size:
 TABLES: dict[str, Callable[[_Size], int]] = {
     "csv": lambda one: one.rows * one.row,
     "excel": lambda one: one.rows * 2 * (2 * one.keys + one.others + CELL * (one.columns + KEYS)),
+    "ods": lambda one: one.rows * 2 * (2 * one.keys + one.others + ODS_CELL * (one.columns + KEYS)),
     "json-stat": lambda one: one.rows * (one.others + CELL * one.columns),
     "px": lambda one: one.combinations * (one.others + CELL * one.columns),
     "sdmx-csv": lambda one: one.rows * (one.others + one.columns * (LINKS + one.keys)),
@@ -102,13 +103,19 @@ WITHOUT_ROWS = frozenset({"report", "datapackage", "dcat", "registry", "dp-event
 """Formats whose size does not grow with rows. Formats in neither list count as workbooks."""
 
 
+WORKBOOKS = frozenset({"excel", "ods"})
+"""Formats with one file for each language."""
+
+
 def max_bytes(names: Iterable[str], metadata: Metadata) -> int:
     """Return the maximum bytes of the formats; tables of unknown size are left out."""
     tables = [_table_size(table) for table in metadata.tables]
     described = ONCE + len(metadata.languages) * sum(map(_metadata_bytes, metadata.tables))
     total = 0
     for name in names:
-        copies = len(metadata.languages) if name == "excel" else 1  # one workbook per language
+        copies = (
+            len(metadata.languages) if name in ("excel", "ods") else 1
+        )  # one workbook per language
         total += copies * (described + PAGE * (name == "report"))
         if name not in WITHOUT_ROWS:
             bytes_of = TABLES.get(name, TABLES["excel"])

@@ -81,6 +81,7 @@ FILES = {
     ".json": ("application/json", "JSON"),
     ".jsonld": ("application/ld+json", "JSON_LD"),
     ".xlsx": ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "XLSX"),
+    ".ods": ("application/vnd.oasis.opendocument.spreadsheet", "ODS"),
     ".xml": ("application/xml", "XML"),
     ".yaml": ("application/yaml", "YAML"),
     ".html": ("text/html", "HTML"),

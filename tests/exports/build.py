@@ -82,7 +82,7 @@ output: out
 """
 """A table whose number of rows is noised, in place of the end of the release."""
 
-ALL = "formats: [parquet, csv, excel, json-stat, datapackage]\n"
+ALL = "formats: [parquet, csv, excel, ods, json-stat, px, datapackage]\n"
 WORDS = ["plain", "a,b", 'say "x"', "-1", "=1+1", "né", " space "]
 
 

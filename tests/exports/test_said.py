@@ -14,8 +14,8 @@ from openpyxl import load_workbook
 
 from dprelease.exports.csv_tables.csv_files import EXPORT as CSV
 from dprelease.exports.data_package import EXPORT as PACKAGE
-from dprelease.exports.excel.workbook import EXPORT as EXCEL
 from dprelease.exports.json_stat import EXPORT as JSON_STAT
+from dprelease.exports.workbooks.excel import EXPORT as EXCEL
 from dprelease.query.quality import AT_BOUND, FEW_PEOPLE, SIGNS
 from tests.exports.build import HOSTILE, OTHER, said_of_all
 

@@ -13,11 +13,11 @@ import pytest
 from openpyxl import load_workbook
 
 from dprelease.documents.metadata import CodeList, Role
-from dprelease.exports.excel.book import GREY
-from dprelease.exports.excel.localization import workbook_words
-from dprelease.exports.excel.sheet_tables import sheet_tables
-from dprelease.exports.excel.workbook import EXPORT
 from dprelease.exports.export import PublishedRelease
+from dprelease.exports.workbooks.book import GREY
+from dprelease.exports.workbooks.excel import EXPORT
+from dprelease.exports.workbooks.localization import workbook_words
+from dprelease.exports.workbooks.sheet_tables import sheet_tables
 from dprelease.query.quality import AT_BOUND, BLANKS, CODES, SIGNS, TO_AVOID
 from tests.exports.build import by_hand, column, key, said_of_all
 
@@ -214,7 +214,7 @@ def test_texts_of_every_language(language: str) -> None:
     """Every language has the texts of English, with the same places."""
     known = language[:2] if language[:2] in LANGUAGES else "en"
     words, english = workbook_words(language), workbook_words("en")
-    module = importlib.import_module(f"dprelease.exports.excel.words.{known}")
+    module = importlib.import_module(f"dprelease.exports.workbooks.words.{known}")
     assert words.sentences is module.WORDS
     assert list(words.sentences) == list(english.sentences)
     for name, text in words.sentences.items():

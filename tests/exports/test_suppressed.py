@@ -23,7 +23,7 @@ title: Codes
 tables: [people.yaml]
 budget: {epsilon: 30}
 mechanism: discrete_laplace
-formats: [csv, excel, json-stat, datapackage, sdmx-csv]
+formats: [csv, excel, json-stat, px, datapackage, sdmx-csv]
 queries:
   by_city:
     from: people
@@ -77,6 +77,7 @@ def test_no_format_shows_one(release: Path) -> None:
     assert not any(row[name] for row in rows for name in ("OBS_VALUE", "LOWER_BOUND"))
     cube = json.loads((release / "json-stat/by_city.json").read_text())
     assert cube["value"].count(None) == 2 * len(hidden) + 3 * 3
+    assert (release / "px/by_city.px").read_text().count(' "....."') >= 2 * len(hidden)
     sheets = load_workbook(release / "excel/release.xlsx").worksheets
     cells = [cell.value for sheet in sheets for row in sheet.iter_rows() for cell in row]
     assert cells.count("[c]") >= 2 * len(hidden)

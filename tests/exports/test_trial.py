@@ -181,9 +181,12 @@ def test_an_export_of_what_is_published(own: Any, tmp_path: Path) -> None:
     assert files(tmp_path) == there
 
 
-WITH_REPORT = "formats: [csv, excel, sdmx-csv, json-stat, px, dp-event, mbi, report, registry, datapackage, dcat]\n"
+WITH_REPORT = (
+    "formats: [csv, excel, ods, sdmx-csv, json-stat, px, dp-event, mbi, report, registry, "
+    "datapackage, dcat]\n"
+)
 ALL = WITH_REPORT.replace("report, ", "")
-FEW = ALL.replace("excel, ", "")
+FEW = ALL.replace("excel, ods, ", "")
 WORDS = build.RELEASE.replace("output: out\n", build.WORDS_TOO)
 MANY = build.SCHEMA.replace("upper: 5}", "upper: 4999}")
 CONSISTENT = "{non_negative: true, publish: {records: true}}"

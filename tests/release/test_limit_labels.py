@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import dprelease
 from dprelease import cli
 from dprelease.documents.release_metadata import metadata_of, metadata_of_sums
-from dprelease.exports.excel.localization import workbook_words
+from dprelease.exports.workbooks.localization import workbook_words
 from dprelease.planning.kinds import kind_of
 from dprelease.query.resolve import resolve
 from dprelease.report.localization import words_in
@@ -214,7 +214,7 @@ def test_every_language_has_its_words(tmp_path: Path) -> None:
 
 
 CHOICE = "max_rows_per_group: {choose: {share: 10 %}}, "
-FORMATS = "parquet, csv, excel, json-stat, sdmx-csv, report, datapackage"
+FORMATS = "parquet, csv, excel, ods, json-stat, px, sdmx-csv, report, datapackage"
 
 
 @pytest.mark.parametrize("is_chosen", [False, True])
@@ -230,7 +230,7 @@ def test_every_format_shows_the_words(is_chosen: bool, tmp_path: Path) -> None:
         words = words.replace("2", str(limit["max_rows_per_group"])) + " (limit chosen privately)"
     fields = pq.read_schema(path / "q.parquet")
     assert fields.field("visits").metadata[b"label"].decode() == words
-    for folder in ("csv", "json-stat", "sdmx-csv", "excel"):
+    for folder in ("csv", "json-stat", "px", "sdmx-csv", "excel", "ods"):
         assert any(words in text for text in _texts_in(path / folder)), folder
     for file in ("datapackage.json", "report.html", "manifest.json"):
         assert words in (path / file).read_text(), file
@@ -240,7 +240,7 @@ def _texts_in(folder: Path) -> list[str]:
     """Return the contents of all files of a folder, and of the parts of its workbooks."""
     texts = []
     for file in folder.rglob("*"):
-        if file.suffix == ".xlsx":
+        if file.suffix in (".xlsx", ".ods"):
             with zipfile.ZipFile(io.BytesIO(file.read_bytes())) as book:
                 texts += [book.read(name).decode(errors="replace") for name in book.namelist()]
         elif file.is_file():

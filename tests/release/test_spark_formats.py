@@ -15,7 +15,7 @@ from tests.exact.spark import local_spark
 from tests.exports import build
 from tests.replay import Keyed
 
-FORMATS = "formats: [csv, excel, sdmx-csv, json-stat, mbi, datapackage]\nwide: [sex]\n"
+FORMATS = "formats: [csv, excel, ods, sdmx-csv, json-stat, px, mbi, datapackage]\nwide: [sex]\n"
 
 
 @pytest.mark.audit

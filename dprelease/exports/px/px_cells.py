@@ -55,10 +55,16 @@ def max_cells(table: TableMetadata) -> int | None:
 
 
 def measures_of(cube: Cube) -> tuple[ColumnMetadata, ...]:
-    """Return the columns that are values of the content variable, in the order of the table."""
-    return tuple(
-        column for column in cube.table.columns if column in cube.numbers or column.role in CODED
-    )
+    """Return the columns that are values of the content variable, in the order of the table.
+
+    These are the numbers, and the qualities, labels and flags of numbers.
+    """
+    coded = [
+        column
+        for column in cube.table.of_role(*CODED)
+        if column.role == Role.FLAG or any(column.of == one.name for one in cube.numbers)
+    ]
+    return tuple(one for one in cube.table.columns if one in cube.numbers or one in coded)
 
 
 def coding_of(
@@ -87,19 +93,29 @@ def cells_of(
 
     `categories`: the values of each key; `codings`: the coding of each measure.
     """
-    at, width = 0, len(cube.numbers)
-    total = width * math.prod(map(len, categories.values()))
-    for one in cube.observations(release, categories):
-        yield from (f'"{NO_ROW}"' for _ in range(at, one.place))
-        column = one.place % width
-        if one.text is not None:
-            yield codings[column].get(one.text) or plain_number(one.text)
-        elif cube.numbers[column].role == Role.LABEL:
-            yield NO_LABEL
-        else:
-            yield f'"{DOTS.get(STATUS.get(one.status, one.status), DOTS[UNDEFINED])}"'
-        at = one.place + 1
+    at, columns = 0, cube.numbers
+    total = len(columns) * math.prod(map(len, categories.values()))
+    observations = cube.observations(release, categories)
+    for row in zip(*[observations] * len(columns), strict=True):
+        yield from (f'"{NO_ROW}"' for _ in range(at, row[0].place))
+        reasons = {
+            column.of: one.status
+            for column, one in zip(columns, row, strict=True)
+            if column.role == Role.VALUE
+        }
+        for column, coding, one in zip(columns, codings, row, strict=True):
+            yield _cell(one.text, column, coding, reasons.get(column.of, ""))
+        at = row[-1].place + 1
     yield from (f'"{NO_ROW}"' for _ in range(at, total))
+
+
+def _cell(text: str | None, column: ColumnMetadata, coding: Mapping[str, str], reason: str) -> str:
+    """Return a cell; `reason`: the status of the value to which the column belongs."""
+    if text is not None:
+        return coding.get(text) or plain_number(text)
+    if column.role == Role.LABEL:
+        return NO_LABEL
+    return f'"{DOTS.get(STATUS.get(reason, reason), DOTS[UNDEFINED])}"'
 
 
 def stored_in_px(column: ColumnMetadata) -> int:

@@ -26,16 +26,6 @@ from dprelease.documents.metadata import (
     code_text,
 )
 from dprelease.exports.cubes import Cube, cube_of
-from dprelease.exports.excel.cover import (
-    about_lines,
-    guarantee_lines,
-    protection_lines,
-    range_lines,
-    reading_lines,
-)
-from dprelease.exports.excel.localization import WorkbookWords, release_words
-from dprelease.exports.excel.sheet_tables import SheetTable
-from dprelease.exports.excel.sheets import table_title
 from dprelease.exports.export import Export, Problem, PublishedRelease
 from dprelease.exports.layout import long_layout
 from dprelease.exports.names import create_parent_folder, texts_in
@@ -59,6 +49,16 @@ from dprelease.exports.px.px_text import (
     language_codes,
     unique_texts,
 )
+from dprelease.exports.workbooks.cover import (
+    about_lines,
+    guarantee_lines,
+    protection_lines,
+    range_lines,
+    reading_lines,
+)
+from dprelease.exports.workbooks.localization import WorkbookWords, release_words
+from dprelease.exports.workbooks.sheet_tables import SheetTable
+from dprelease.exports.workbooks.sheets import table_title
 from dprelease.query.quality import SIGNS, quality_labels
 from dprelease.report.facts import Facts
 from dprelease.schema.release_parts.limits import QUALITY_LIMITS

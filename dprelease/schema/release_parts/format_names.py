@@ -11,7 +11,8 @@ PARQUET = "parquet"
 
 FORMATS = {
     "csv": "dprelease.exports.csv_tables.csv_files",
-    "excel": "dprelease.exports.excel.workbook",
+    "excel": "dprelease.exports.workbooks.excel",
+    "ods": "dprelease.exports.workbooks.ods",
     "sdmx-csv": "dprelease.exports.sdmx_csv",
     "json-stat": "dprelease.exports.json_stat",
     "px": "dprelease.exports.px.px_files",

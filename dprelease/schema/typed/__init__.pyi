@@ -467,8 +467,8 @@ class ReleaseMapping(TypedDict, total=False):
     duckdb: DuckDBSpec
     engine: Literal["duckdb", "spark"]
     spark: SparkSpec
-    formats: Sequence[Literal["parquet", "csv", "excel", "sdmx-csv", "json-stat", "px", "dp-event",
-        "mbi", "report", "registry", "datapackage", "dcat"]]
+    formats: Sequence[Literal["parquet", "csv", "excel", "ods", "sdmx-csv", "json-stat", "px",
+        "dp-event", "mbi", "report", "registry", "datapackage", "dcat"]]
     wide: Scalar | Sequence[Scalar]
     variables: Mapping[str, Literal["integer", "number", "date", "text"]]
     defaults: Scalar | None

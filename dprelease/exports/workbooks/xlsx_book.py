@@ -1,4 +1,4 @@
-"""Write sheets, rows and cells with XlsxWriter: texts stay texts, numbers keep their digits."""
+"""Write workbooks of Excel with XlsxWriter: texts stay texts, numbers keep their digits."""
 
 from __future__ import annotations
 
@@ -9,16 +9,21 @@ from datetime import datetime
 from io import BytesIO
 from pathlib import Path
 from textwrap import wrap
-from typing import Any, NamedTuple
+from typing import Any
 
-DIGITS = 15
-"""Significant digits of a number that Excel stores; a longer number is written as text."""
-
-MOST_UTF16_UNITS = 32_767
-"""Maximum length of a cell's text in UTF-16 units."""
-
-LEAST_WIDTH, MOST_WIDTH = 8, 48
-"""Minimum and maximum column width in characters; longer texts wrap."""
+from dprelease.exports.workbooks.book import (
+    GREY,
+    MOST_WIDTH,
+    WRAPPING,
+    Book,
+    Cell,
+    ExactNumber,
+    Look,
+    Sheet,
+    SheetLink,
+    fit_into_cell,
+    fitted_widths,
+)
 
 # Characters that XML forbids or changes, and text that would be read as such an escape.
 ESCAPED = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
@@ -44,78 +49,11 @@ STYLES = {
     "section": {"bold": True, "font_size": 12},
     "title": {"bold": True, "font_size": 14},
 }
-WRAPPING = ("text", "head", "right head", "center head")
 LINE, HEIGHTS = 15, {"section": 22, "title": 22}
 """Height of a line in points, and of rows of headings; not every program fits heights itself."""
 
 MEAN_CHARACTERS = 1.1
 """Mean number of characters of a text in the width of a digit, which is the unit of widths."""
-
-LEAST_LINE = 110
-"""Least characters of a line of text over the columns of a table."""
-
-GREY = "#767676"
-"""The colour of unreliable numbers, which has enough contrast on white paper."""
-
-
-class Look(NamedTuple):
-    """The look of a cell: its number format, and whether it is unreliable or a total.
-
-    `align`: where in its column a text is, if not at the left. `wrap`: whether it may have several
-    lines.
-    """
-
-    number_format: str = ""
-    weak: bool = False
-    bold: bool = False
-    align: str = ""
-    wrap: bool = False
-
-    @property
-    def properties(self) -> dict[str, Any]:
-        """Return the look as properties of XlsxWriter."""
-        return {
-            "valign": "top",
-            **({"num_format": self.number_format} if self.number_format else {}),
-            **({"italic": True, "font_color": GREY} if self.weak else {}),
-            **({"bold": True} if self.bold else {}),
-            **({"align": self.align} if self.align else {}),
-            **({"text_wrap": True} if self.wrap else {}),
-        }
-
-
-class ExactNumber(float):
-    """A number that is written with the digits of its text; XlsxWriter would write 16 digits."""
-
-    __slots__ = ("text",)
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __format__(self, _format: str) -> str:
-        """Return the text of the number, whatever format XlsxWriter uses."""
-        return self.text
-
-
-class SheetLink(str):
-    """The name of a sheet, which is written as a link to that sheet; `row`: the row in it."""
-
-    row = 1
-
-
-Cell = str | bool | ExactNumber | None
-"""A value of a cell; None and an empty text give an empty cell."""
-
-
-def exact_number(text: str) -> ExactNumber | str:
-    """Return a number, or its text if Excel would not store all its digits."""
-    return ExactNumber(text) if significant_digits(text) <= DIGITS else text
-
-
-def significant_digits(text: str) -> int:
-    """Return the number of significant digits of a number."""
-    digits = text.lstrip("-").replace(".", "").lstrip("0")
-    return len(digits.rstrip("0"))
 
 
 def escape_text(text: str) -> str:
@@ -123,23 +61,25 @@ def escape_text(text: str) -> str:
     return ESCAPED.sub(lambda match: f"_x{ord(match[0]):04X}_", text)
 
 
-def fit_into_cell(text: str) -> str:
-    """Return a text that fits into a cell; a truncated text ends with an ellipsis."""
-    units = text.encode("utf-16-le")
-    if len(units) <= 2 * MOST_UTF16_UNITS:
-        return text
-    return (
-        f"{units[: 2 * MOST_UTF16_UNITS - 2].decode('utf-16-le', 'ignore')}\N{HORIZONTAL ELLIPSIS}"
-    )
-
-
 def _line_count(text: str, width: int, *, bold: bool) -> int:
     """Return about the number of lines that a text needs in a column."""
     return max(1, len(wrap(text, width if bold else int(width * MEAN_CHARACTERS))))
 
 
-class Book:
-    """A workbook that is written sheet by sheet, row by row.
+def _properties(look: Look) -> dict[str, Any]:
+    """Return a look as properties of XlsxWriter."""
+    return {
+        "valign": "top",
+        **({"num_format": look.number_format} if look.number_format else {}),
+        **({"italic": True, "font_color": GREY} if look.weak else {}),
+        **({"bold": True} if look.bold else {}),
+        **({"align": look.align} if look.align else {}),
+        **({"text_wrap": True} if look.wrap else {}),
+    }
+
+
+class ExcelBook(Book):
+    """A workbook of Excel that is written sheet by sheet, row by row.
 
     `scratch`: a folder for the rows of long tables, so that only one row is in memory. XlsxWriter
     then can't mark up tables, so the cells of each table only get a name. Without `scratch`, all
@@ -162,7 +102,7 @@ class Book:
     def style(self, look: str | Look) -> Any:
         """Return the style with a name, None for an empty name, or the style of a look."""
         if isinstance(look, Look) and look not in self._styles:
-            self._styles[look] = self._workbook.add_format(look.properties)
+            self._styles[look] = self._workbook.add_format(_properties(look))
         return self._styles.get(look)
 
     def reserve_sheets(self, names: Iterable[str]) -> None:
@@ -172,7 +112,7 @@ class Book:
 
     def add_sheet(
         self, name: str, widths: Sequence[int], *, most_width: int = MOST_WIDTH, most_pages: int = 0
-    ) -> Sheet:
+    ) -> ExcelSheet:
         """Return a new or reserved sheet whose columns have these widths, in characters.
 
         It is printed on landscape pages of A4, with all columns on a page if they fit in a readable
@@ -180,14 +120,14 @@ class Book:
         """
         worksheet = self._workbook.get_worksheet_by_name(name)
         worksheet = worksheet or self._workbook.add_worksheet(name)
-        fitted = [min(most_width, max(LEAST_WIDTH, width + 2)) for width in widths]
+        fitted = fitted_widths(widths, most_width)
         for i, width in enumerate(fitted):
             worksheet.set_column(i, i, width)
         worksheet.set_landscape()
         worksheet.set_paper(A4)
         worksheet.fit_to_pages(-(-sum(fitted) // MOST_CHARACTERS), most_pages)
         worksheet.set_footer(f"&L{self._footer}&R&A, &P / &N")
-        return Sheet(self, worksheet, fitted)
+        return ExcelSheet(self, worksheet, fitted)
 
     def mark_up(self, worksheet: Any, first: int, heads: Sequence[str], rows: int) -> bool:
         """Mark up a table whose heads are in row `first` (from 0); return whether it needs heads.
@@ -215,7 +155,7 @@ class Book:
             raise problem.args[0] from None
         path.write_bytes(self._stream.getbuffer())
 
-    def discard(self) -> None:
+    def close(self) -> None:
         """Close the temporary files of rows, which XlsxWriter leaves open after a failure."""
         for worksheet in self._workbook.worksheets():
             for stream in filter(None, (worksheet.row_data_fh, worksheet.fh)):
@@ -223,18 +163,14 @@ class Book:
                     stream.close()
 
 
-class Sheet:
+class ExcelSheet(Sheet):
     """A sheet that is written row by row; `widths`: those of its columns in characters."""
 
-    def __init__(self, book: Book, worksheet: Any, widths: Sequence[int]) -> None:
-        self._book, self._worksheet, self._widths, self._row = book, worksheet, widths, 0
+    def __init__(self, book: ExcelBook, worksheet: Any, widths: Sequence[int]) -> None:
+        super().__init__(widths)
+        self._book, self._worksheet = book, worksheet
         self._heads: Sequence[tuple[str, str]] = ()
         self._first = 0
-
-    @property
-    def next_row(self) -> int:
-        """Return the number of the next row, from 1."""
-        return self._row + 1
 
     def add(self, cells: Sequence[tuple[Cell, str | Look]]) -> None:
         """Write a row of cells, each with its style or look."""
@@ -252,13 +188,7 @@ class Sheet:
         """Write a row with one text, which continues over the next columns unless it wraps."""
         if style in HEIGHTS:
             self._worksheet.set_row(self._row, HEIGHTS[style])
-        self.add([(text, style)])
-
-    def add_lines(self, text: str, style: str = "") -> None:
-        """Write a text over the columns of a table, in lines as long as the table is wide."""
-        width = max(LEAST_LINE, sum(self._widths))
-        for line in wrap(text, width, break_long_words=False, break_on_hyphens=False):
-            self.add_text(line, style)
+        super().add_text(text, style)
 
     def add_heads(self, heads: Sequence[tuple[str, str]], keys: int = 0) -> None:
         """Write the heads of a table, each with its style.

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from dprelease.documents.metadata import Role, TableMetadata
-from dprelease.exports.excel.book import Book, SheetLink
-from dprelease.exports.excel.cells import TableCells, count_units, unique_titles
-from dprelease.exports.excel.cover import reading_lines, write_cover
-from dprelease.exports.excel.localization import WorkbookWords
-from dprelease.exports.excel.sheet_tables import SheetTable
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.names import text_in
 from dprelease.exports.vocabularies import guarantee_paragraph
+from dprelease.exports.workbooks.book import Book, SheetLink
+from dprelease.exports.workbooks.cells import TableCells, count_units, unique_titles
+from dprelease.exports.workbooks.cover import reading_lines, write_cover
+from dprelease.exports.workbooks.localization import WorkbookWords
+from dprelease.exports.workbooks.sheet_tables import SheetTable
 from dprelease.planning.treatments import TreatmentRecord, treatment_sentence
 from dprelease.privacy.unit import Neighbours
 from dprelease.report.facts import Facts

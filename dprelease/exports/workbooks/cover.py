@@ -7,12 +7,12 @@ from fractions import Fraction
 
 from dprelease.documents.limit_labels import CELL_NOUNS, ROW_NOUNS, companion_word, number_of
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Role
-from dprelease.exports.excel.book import Book
-from dprelease.exports.excel.cells import TOTAL_CODE, value_labels
-from dprelease.exports.excel.localization import WorkbookWords
-from dprelease.exports.excel.sheet_tables import SheetTable
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.names import text_in
+from dprelease.exports.workbooks.book import Book
+from dprelease.exports.workbooks.cells import TOTAL_CODE, value_labels
+from dprelease.exports.workbooks.localization import WorkbookWords
+from dprelease.exports.workbooks.sheet_tables import SheetTable
 from dprelease.planning.bounded_words import cutting_limits
 from dprelease.query.aggregates.aggregate import IDS
 from dprelease.query.quality import (

@@ -13,11 +13,11 @@ from dprelease.documents.limit_labels import companion_word
 from dprelease.documents.metadata import Code, ColumnMetadata, Role, code_text
 from dprelease.exports.csv_tables.csv_text import plain_texts
 from dprelease.exports.cubes import NOT_FINITE, suppressed_columns
-from dprelease.exports.excel.book import MOST_WIDTH, Cell, ExactNumber, Look, exact_number
-from dprelease.exports.excel.localization import WorkbookWords
-from dprelease.exports.excel.sheet_tables import FIRST_ROLES, SheetTable, value_of
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.layout import LayoutColumn
+from dprelease.exports.workbooks.book import MOST_WIDTH, Cell, ExactNumber, Look, exact_number
+from dprelease.exports.workbooks.localization import WorkbookWords
+from dprelease.exports.workbooks.sheet_tables import FIRST_ROLES, SheetTable, value_of
 from dprelease.query.quality import AT_BOUND, BLANKS, FEW_PEOPLE, SIGNS, TO_AVOID, UNDEFINED
 from dprelease.report.accuracy.quality import is_number, to_floats
 from dprelease.report.facts import Facts

@@ -11,9 +11,9 @@ from decimal import ROUND_UP, Context
 from fractions import Fraction
 
 from dprelease.documents.limit_labels import companion_word
-from dprelease.exports.excel import words
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.names import text_in
+from dprelease.exports.workbooks import words
 from dprelease.numerics.rounding import plain_text
 from dprelease.schema.load import declaration_from_texts
 
