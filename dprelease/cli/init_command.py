@@ -36,13 +36,15 @@ def init(
     ] = False,
     described: Annotated[
         Path | None,
-        typer.Option("--from", help="Metadata in JSON or YAML, such as CSVW-EO or SmartNoise."),
+        typer.Option(
+            "--from", help="Metadata in JSON or YAML: CSVW, Frictionless, SmartNoise, a list."
+        ),
     ] = None,
     table: Annotated[
         str | None,
         typer.Option(
-            help="Which table of a server or of a DuckDB or SQLite file, or which sheet of a "
-            "workbook."
+            help="Which table of a server, a DuckDB or SQLite file or a description, or which "
+            "sheet of a workbook."
         ),
     ] = None,
     header: Annotated[
@@ -130,7 +132,7 @@ def _sketch_schema(
         from dprelease.scaffold.metadata_sketch import translate_description
 
         return translate_description(
-            described, None if source is None else Path(source), unit, folder
+            described, None if source is None else Path(source), unit, folder, table
         )
     if source is None:
         raise typer.BadParameter("name a file to sketch, or a description of one with --from")

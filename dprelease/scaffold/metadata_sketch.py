@@ -7,13 +7,17 @@ and a schema with marks is refused until its owner has confirmed or replaced the
 
 from __future__ import annotations
 
+import json
 import os
-from datetime import date
+from datetime import UTC, datetime
 from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
 
 from dprelease.errors import DataError, Place
 from dprelease.numerics.rounding import exact, plain_text
-from dprelease.scaffold.metadata_importers import ColumnDescription, DescribedTable, described_table
+from dprelease.scaffold.described_tables import ColumnDescription, DescribedTable, OptionValue
+from dprelease.scaffold.metadata_importers import MOST_NAMES, described_table
 from dprelease.scaffold.sketch import (
     DATE,
     INTEGER,
@@ -25,8 +29,10 @@ from dprelease.scaffold.sketch import (
     to_table_name,
     yaml_text,
 )
+from dprelease.schema.field_types import TimeFormat
 from dprelease.schema.load import CONFIRM
 from dprelease.schema.localized_text import LONGEST_LABEL, display_problem
+from dprelease.schema.model import shorten
 
 HEAD = """\
 # A sketch from a description of the table for {form}; no row was looked at. Lines with the mark
@@ -44,26 +50,31 @@ def translate_description(
     source: Path | None = None,
     unit: str | None = None,
     folder: Path | None = None,
+    name: str | None = None,
 ) -> str:
     """Return the text of a table schema from a description of the table.
 
     `source` is the file with the rows of the table, if known. `unit` is the column that identifies
     the privacy units, which is needed if the description names no column or a wrong one. `folder`
-    is the folder in which the schema will be.
+    is the folder in which the schema will be. `name` is the table of a description with several; by
+    default the first one.
 
     Raises
     ------
     DataError
-        DP-DATA-023 if the file describes no table, 011 if `unit` is not one of its columns.
+        DP-DATA-023 if the file describes no such table, 011 if `unit` is not one of its columns.
     """
-    table = described_table(described)
+    table = described_table(described, name)
     names = [column.name for column in table.columns]
     if unit is not None and unit not in names:
         place, known = Place(file=described.name), ", ".join(names[:40])
         raise DataError("DP-DATA-011", place=place, column=unit, known=known)
     described_unit = next((column.name for column in table.columns if column.is_unit), None)
     lines = [HEAD.format(form=table.form).rstrip(), f"table: {to_table_name(table.name)}"]
-    lines.append(_source_text(table, source, folder))
+    if table.others:
+        others = ", ".join(quote_yaml(shorten(one)) for one in table.others[:MOST_NAMES])
+        lines.append(f"# Other tables of this description, for `--table`: {others}")
+    lines += _source_lines(table, _path_text(table, described, source, folder))
     lines += _unit_lines(table, unit or described_unit)
     lines.append("columns:")
     for column in table.columns:
@@ -72,14 +83,33 @@ def translate_description(
     return "\n".join(lines) + "\n"
 
 
-def _source_text(table: DescribedTable, source: Path | None, folder: Path | None) -> str:
-    """Return the line that names the source of the rows."""
-    if source is not None:
-        path = str(source) if folder is None else os.path.relpath(source, folder)
-        return f"source: {yaml_text(path)}"
-    if table.source is not None and "://" not in table.source:
-        return f"source: {yaml_text(table.source)}"
-    return "# source: FILL IN, the path of the rows, relative to this file"
+def _path_text(
+    table: DescribedTable, described: Path, source: Path | None, folder: Path | None
+) -> str | None:
+    """Return the path of the rows, relative to the schema; None if it is not known."""
+    if source is None and table.source is None:
+        return None
+    if folder is None:
+        return str(source or table.source)
+    return os.path.relpath(source or described.parent / (table.source or ""), folder)
+
+
+def _source_lines(table: DescribedTable, path: str | None) -> list[str]:
+    """Return the lines about the source: its path, and how its values are written."""
+    options = [f"  {key}: {_option_text(value)}" for key, value in table.options.items()]
+    if path is None:
+        known = [f"#{line}" for line in options]
+        return ["# source: FILL IN, the path of the rows, relative to this file", *known]
+    if not options:
+        return [f"source: {yaml_text(path)}"]
+    return ["source:", f"  path: {yaml_text(path)}", *options]
+
+
+def _option_text(value: OptionValue) -> str:
+    """Return the value of an option in YAML, in which a terminal shows all characters."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(quote_yaml, value))}]"
+    return str(value) if isinstance(value, int) else quote_yaml(value)
 
 
 def _unit_lines(table: DescribedTable, unit: str | None) -> list[str]:
@@ -110,19 +140,41 @@ def _positive_integer(text: str | None) -> str | None:
 
 def _column_text(column: ColumnDescription, is_unit: bool) -> str:
     """Return the YAML of a column's declaration."""
-    label = _label_text(column)
+    more = _label_text(column)
     if is_unit:
         kind = column.kind if column.kind in ("integer", "text") else "text"
-        return f"{{type: {kind}{label}}}"
+        return f"{{type: {kind}{more}}}"
+    if column.missing:
+        more += f", missing: [{', '.join(map(quote_yaml, column.missing))}]"
     if column.values:
-        values = ", ".join(quote_yaml(value) for value in dict.fromkeys(column.values))
         odd = odd_characters_text(column.values)
-        return f"{{type: category, values: [{values}]{label}}}{MARK}{odd}"
+        return f"{{type: category, values: {_values_text(column)}{more}}}{MARK}{odd}"
+    if column.format and _is_time_format(column.format):
+        more = f", format: {quote_yaml(column.format)}{more}"
     bounds = _bounds_text(column)
     if bounds:
-        return f"{{type: {column.kind}, {bounds}{label}}}{MARK}"
+        return f"{{type: {column.kind}, {bounds}{more}}}{MARK}"
     known = {"integer": INTEGER, "number": NUMBER, "text": TEXT, "date": DATE, **OTHERS}
-    return known[column.kind].replace(f"type: {column.kind}", f"type: {column.kind}{label}", 1)
+    return known[column.kind].replace(f"type: {column.kind}", f"type: {column.kind}{more}", 1)
+
+
+def _values_text(column: ColumnDescription) -> str:
+    """Return the YAML of a column's values: a list, or a mapping if each value has a label."""
+    values = list(dict.fromkeys(column.values))
+    labels = [column.labels.get(value, "").strip() for value in values]
+    if all(label and display_problem(label, LONGEST_LABEL) is None for label in labels):
+        pairs = zip(map(quote_yaml, values), map(quote_yaml, labels), strict=True)
+        return f"{{{', '.join(f'{value}: {label}' for value, label in pairs)}}}"
+    return f"[{', '.join(map(quote_yaml, values))}]"
+
+
+def _is_time_format(text: str) -> bool:
+    """Return whether a schema can hold a format of days."""
+    try:
+        TypeAdapter(TimeFormat).validate_python(text)
+    except ValidationError:
+        return False
+    return True
 
 
 def _label_text(column: ColumnDescription) -> str:
@@ -136,16 +188,28 @@ def _label_text(column: ColumnDescription) -> str:
 def _bounds_text(column: ColumnDescription) -> str:
     """Return both bounds as text; empty if one of them is missing or invalid."""
     ends = [column.lower, column.upper]
-    if None in ends or column.kind not in ("integer", "number", "date"):
+    if None in ends or column.kind not in ("integer", "number", "date", "timestamp"):
         return ""
     try:
-        if column.kind == "date":
-            low, high = (date.fromisoformat((end or "")[:10]).isoformat() for end in ends)
-            return f"lower: {low}, upper: {high}"
-        numbers = [exact(end or "") for end in ends]
+        low, high = (_bound_text(end or "", column) for end in ends)
     except ValueError:
         return ""
-    if column.kind == "integer" and any(number.denominator != 1 for number in numbers):
-        return ""
-    low, high = map(plain_text, numbers)
     return f"lower: {low}, upper: {high}"
+
+
+def _bound_text(text: str, column: ColumnDescription) -> str:
+    """Return a bound in YAML; raise ValueError for a text that is none."""
+    if column.kind in ("integer", "number"):
+        number = exact(text)
+        if column.kind == "integer" and number.denominator != 1:
+            raise ValueError("no whole number")
+        return plain_text(number)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = datetime.strptime(text, column.format)
+    if column.kind == "date":
+        return moment.date().isoformat()
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(UTC).replace(tzinfo=None)
+    return json.dumps(moment.replace(microsecond=0).isoformat(" "))

@@ -151,8 +151,8 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-DATA-023": Template(
         cause="'{path}' does not describe a table: {reason}.",
-        fix="use metadata in CSVW-EO, CSVW or SmartNoise SQL, or a JSON or YAML file that lists "
-        "`columns` with their types and bounds.",
+        fix="use metadata in CSVW-EO, CSVW, Frictionless or SmartNoise SQL, or a JSON or YAML file "
+        "that lists `columns` with their types and bounds; --table names one of several tables.",
     ),
     "DP-DATA-024": Template(
         cause="The source of the table '{table}'{named} can't be read as {format}: {reason}.",
