@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from dprelease.scaffold.described_tables import (
     BOOLEANS,
@@ -23,7 +24,7 @@ from dprelease.scaffold.described_tables import (
     valid_options,
 )
 
-CSVW = "CSVW"
+CSVW, UNDETERMINED = "CSVW", "und"
 PATTERNS = {
     "yyyy": "%Y", "yy": "%y", "MM": "%m", "M": "%m", "dd": "%d", "d": "%d",
     "HH": "%H", "H": "%H", "mm": "%M", "ss": "%S", "'T'": "T", "T": "T",
@@ -102,7 +103,22 @@ def _table(table: Properties, group: Properties) -> DescribedTable:
 
 
 def _name(column: Properties) -> str:
-    return scalar_text(column.get("name")) or scalar_text(column.get("titles")) or ""
+    """Return the name of a column in the header of the file.
+
+    That is its title in no language. A name is encoded for addresses; Lomas has no such titles.
+    """
+    titles = column.get("titles")
+    header = scalar_text(titles.get(UNDETERMINED)) if isinstance(titles, Mapping) else None
+    name = header or unquote(scalar_text(column.get("name")) or "")
+    return name or scalar_text(titles) or ""
+
+
+def _label(column: Properties) -> str:
+    """Return the first title of a column that is not its name; empty if there is none."""
+    titles = column.get("titles")
+    several = titles.values() if isinstance(titles, Mapping) else [titles]
+    texts = (text for one in several for text in texts_in(one))
+    return next((text for text in texts if text != _name(column)), "")
 
 
 def _first_of(name: str, levels: Sequence[Properties]) -> Any:
@@ -129,7 +145,7 @@ def _column(
         _limit(inner, column, "minimum"),
         _limit(inner, column, "maximum"),
         values,
-        scalar_text(column.get("titles")) or "",
+        _label(column),
         name == unit or scalar_text(column.get("privacyId")) == "true",
         format=_time_format(form or "") if kind in ("date", "timestamp") else "",
         missing=missing_codes(codes, kind, values),

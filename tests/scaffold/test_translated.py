@@ -247,7 +247,7 @@ def test_a_csvw_description_of_a_source(tmp_path: Path) -> None:
         {"name": "age", "datatype": {"base": "integer", "minimum": 0, "maximum": 120}, "null": ["", "NA"]},
         {"name": "cost", "datatype": number},
         {"name": "day", "datatype": {"base": "date", "format": "dd/MM/yyyy", "minimum": "01/02/2020", "maximum": "04/03/2021"}},
-        {"name": "odd", "datatype": {"base": "date", "format": "EEE"}},
+        {"name": "o%64d", "titles": {"und": ["odd"], "en": ["odd", "Odd days"]}, "datatype": {"base": "date", "format": "EEE"}},
         {"name": "paid", "datatype": {"base": "boolean", "format": "ja|nein"}},
         {"name": "made", "virtual": True},
     ]  # fmt: skip
@@ -259,7 +259,7 @@ def test_a_csvw_description_of_a_source(tmp_path: Path) -> None:
     assert values["source"] == SOURCE
     taken = {name: DESCRIBED[name] for name in ("person", "cost", "day", "paid")}
     age = {"type": "integer", "lower": "0", "upper": "120"}
-    assert values["columns"] == taken | {"age": age, "odd": {"type": "date"}}
+    assert values["columns"] == taken | {"age": age, "odd": {"type": "date", "label": "Odd days"}}
     columns[1]["null"] = ["999", "x"]
     dialect["header"] = False
     (tmp_path / "m.json").write_text(json.dumps(document))
