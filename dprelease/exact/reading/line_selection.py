@@ -83,10 +83,13 @@ class LineSelection:
 
         Raises
         ------
-        UnicodeDecodeError, csv.Error
+        ValueError
             If the header can't be read.
         """
-        return self._read_header(TextLines(first_bytes(parts)))
+        try:
+            return self._read_header(TextLines(first_bytes(parts)))
+        except csv.Error as error:
+            raise ValueError("the header can't be divided into fields") from error
 
     def first_widths(self, parts: Iterable[bytes]) -> list[int]:
         """Return the number of fields of each of the first rows; empty if they can't be parsed.

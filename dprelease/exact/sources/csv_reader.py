@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -284,7 +283,7 @@ def _read_header(
     widths: list[int] = []
     try:
         header, widths = _header_and_widths(source, file)
-    except (OSError, ValueError, csv.Error):
+    except (OSError, ValueError):
         failed = True
     header = list(source.names) or _generate_missing_names(header)
     folded = [name.casefold() for name in header]
