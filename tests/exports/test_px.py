@@ -21,6 +21,7 @@ from dprelease.documents.metadata import Role, code_text
 from dprelease.exports.px.px_files import EXPORT
 from dprelease.exports.px.px_text import unique_texts
 from dprelease.query.quality import FEW_PEOPLE, SIGNS, UNDEFINED
+from tests.exports import made
 from tests.exports.build import HOSTILE, OTHER, by_hand, column, key, publish, said_of_all
 from tests.exports.test_json_stat import cubes
 
@@ -212,6 +213,20 @@ def test_all_that_can_be_said_in_two_languages(tmp_path: Path) -> None:
     assert "##Note##" in note
     assert "Publié par : Office & Söhne" in note
     assert found.values("VALUENOTE", "Indicateur", texts[0], language="fr")[0].endswith("##Seul")
+
+
+def test_estimates_and_integer_tables_refer_to_each_other(tmp_path: Path) -> None:
+    """Each says which of the two to quote; numbers below 0 are explained where they occur."""
+    release = made.published(tmp_path)
+    EXPORT.write(release, tmp_path / "x")
+    notes = {}
+    for folder in ("estimates", "tables"):
+        found = read(tmp_path / f"x/px/{folder}/agreed_3.px")
+        (notes[folder],) = found.values("NOTEX", language="de")
+        below_zero = any(cell.startswith("-") for cell in found.cells)
+        assert ("Zahlen unter 0" in notes[folder]) is below_zero
+    assert "tables/agreed_3.px" in notes["estimates"]
+    assert "estimates/agreed_3.px" in notes["tables"]
 
 
 def test_long_labels_and_empty_tables(tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ from dprelease.exports.px.px_text import (
     language_codes,
     unique_texts,
 )
+from dprelease.exports.workbooks.cells import NumberNotes
 from dprelease.exports.workbooks.cover import (
     about_lines,
     guarantee_lines,
@@ -59,6 +60,7 @@ from dprelease.exports.workbooks.cover import (
 from dprelease.exports.workbooks.localization import WorkbookWords, release_words
 from dprelease.exports.workbooks.sheet_tables import SheetTable
 from dprelease.exports.workbooks.sheets import table_title
+from dprelease.postprocess.consistent.outputs import ESTIMATES, TABLES
 from dprelease.query.quality import SIGNS, quality_labels
 from dprelease.report.facts import Facts
 from dprelease.schema.release_parts.limits import QUALITY_LIMITS
@@ -271,9 +273,11 @@ class _PxFile:
 
     def _reading_notes(self, language: str, dots: set[str]) -> Iterator[str]:
         """Yield how to read the numbers and the dots of the table."""
-        words, sheet = self.words[language], SheetTable((long_layout(self.cube.table),))
+        words, sheet = self.words[language], self._sheet
+        yield from self._pair_notes(words)
         yield words.say("noise")
         yield from range_lines([sheet], words)
+        yield from self._number_notes.lines(words)
         yield from reading_lines([sheet], words, ())
         labels = quality_labels(QUALITY_LIMITS, [language])
         for code, text in DOTS.items():
@@ -282,14 +286,33 @@ class _PxFile:
         if NO_ROW in dots:
             yield f"{NO_ROW}: {words.say('no_row')}"
 
+    def _pair_notes(self, words: WorkbookWords) -> Iterator[str]:
+        """Yield whether to quote estimates or integer tables, for a table that has both."""
+        folder, _, name = self.cube.table.name.rpartition("/")
+        pairs = {ESTIMATES: (TABLES, "estimates_meaning"), TABLES: (ESTIMATES, "official_meaning")}
+        other, meaning = pairs.get(folder, ("", ""))
+        if any(table.name == f"{other}/{name}" for table in self.release.metadata.tables):
+            yield words.say(meaning, file=f"{other}/{name}.px")
+
+    @cached_property
+    def _sheet(self) -> SheetTable:
+        return SheetTable((long_layout(self.cube.table),))
+
+    @cached_property
+    def _number_notes(self) -> NumberNotes:
+        """Return which notes the numbers of the table need."""
+        notes = NumberNotes(self._sheet, self.facts)
+        for batch in self._sheet.batches(self.release):
+            notes.read(batch)
+        return notes
+
     def _table_notes(self, language: str) -> Iterator[str]:
         """Yield the descriptions of the release and of the table, and who is protected and how."""
         metadata, table, words = self.release.metadata, self.cube.table, self.words[language]
         texts = (metadata.about.description, table.description, *table.footnotes)
         yield from texts_in(texts, metadata, language)
         yield from about_lines(metadata, words)
-        sheets = {table.title(language): SheetTable((long_layout(table),))}
-        yield from protection_lines(sheets, self.facts, words)
+        yield from protection_lines({table.title(language): self._sheet}, self.facts, words)
         yield from islice(guarantee_lines(self.release, words), 1, None)  # the first is above
 
     def _measure_notes(self, position: int, column: ColumnMetadata, language: str) -> Iterator[str]:
