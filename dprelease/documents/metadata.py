@@ -61,6 +61,11 @@ class ColumnMetadata:
     codes: CodeList | None = None
     confidence: str = ""
 
+    @property
+    def is_number(self) -> bool:
+        """Return whether the column holds numbers; codes such as those of a mode can be numbers."""
+        return self.kind.startswith(("int", "double", "decimal"))
+
     def title(self, language: str) -> str:
         """Return the label of the column; its name if no label was declared."""
         return self.label.get(language, self.name)

@@ -14,15 +14,13 @@ from dprelease.documents.metadata import ColumnMetadata, Role, TableMetadata
 from dprelease.exports.csv_tables.csv_text import plain_texts
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.layout import is_records
+from dprelease.query.post import suppresses_cells
 from dprelease.query.quality import FEW_PEOPLE, UNDEFINED
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 NUMBERS = (Role.VALUE, Role.MARGIN, Role.STANDARD_ERROR, Role.LOWER, Role.UPPER)
-LEFT_EMPTY = "left empty"
-"""The manifest's phrase for a column whose small values are suppressed."""
-
 STATUS = {"O": UNDEFINED, "Q": FEW_PEOPLE}
 """Quality codes of missing numbers without a quality, by SDMX code (CL_OBS_STATUS)."""
 
@@ -97,11 +95,7 @@ class Cube:
 
 def cube_of(table: TableMetadata) -> Cube | None:
     """Return the cube of a table; None if it has no numbers."""
-    numbers = [
-        column
-        for column in table.of_role(*NUMBERS)
-        if column.kind.startswith(("int", "double", "decimal"))
-    ]
+    numbers = [column for column in table.of_role(*NUMBERS) if column.is_number]
     cells = not (table.measured or is_records(table))
     has_values = any(column.role == Role.VALUE for column in numbers)
     return Cube(table, tuple(numbers)) if cells and has_values else None
@@ -156,5 +150,5 @@ def suppressed_columns(release: PublishedRelease, table: TableMetadata) -> set[s
         for file in release.record.files
         if file.name == table.file and isinstance(file, TableRecord)
         for column, words in file.post_processing.items()
-        if any(LEFT_EMPTY in line for line in words)
+        if suppresses_cells(words)
     }

@@ -26,11 +26,9 @@ from dprelease.exports.vocabularies import (
     types_of,
 )
 from dprelease.schema.release_parts.about import UNDETERMINED
+from dprelease.schema.release_parts.format_names import PARQUET
 
 FILE = "dcat.jsonld"
-PARQUET = "parquet"
-"""Name of the format of the tables themselves; other formats have their own names."""
-
 Node = dict[str, Any]
 
 

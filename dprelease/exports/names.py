@@ -11,6 +11,7 @@ from typing import Any
 from dprelease.documents.metadata import Metadata, Texts
 from dprelease.schema.field_types import NAME, RESERVED
 
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
@@ -68,6 +69,11 @@ def with_translations(
     others = {tag: nonempty_properties(texts_of(tag)) for tag in metadata.languages[1:]}
     translations = nonempty_properties({"translations": nonempty_properties(others)})
     return {**nonempty_properties(texts_of(metadata.language)), **translations}
+
+
+def xml_text(text: str) -> str:
+    """Return a text with a sign in place of each character that XML can't hold."""
+    return _NO_XML.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def is_address(text: str) -> bool:

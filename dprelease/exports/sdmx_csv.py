@@ -7,14 +7,16 @@ cube is one observation.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
 
-from dprelease.documents.metadata import ColumnMetadata, Metadata, Texts, code_text
+from dprelease.documents.metadata import ColumnMetadata, Metadata, Texts
+from dprelease.exports.csv_tables.csv_text import plain_texts, quote_field
+from dprelease.exports.cubes import suppressed_columns
 from dprelease.exports.export import Export, Problem, PublishedRelease
+from dprelease.exports.names import xml_text
 from dprelease.exports.sdmx.identifiers import RESERVED, code_id, component_id, time_period
 from dprelease.exports.sdmx.sdmx_cubes import Cube, cubes_of, status_of
 from dprelease.exports.sdmx.structures import (
@@ -26,7 +28,6 @@ from dprelease.exports.sdmx.structures import (
     is_coded,
     structures_of,
 )
-from dprelease.query.post import suppresses_cells
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,7 +52,7 @@ def write_observations(release: PublishedRelease, cube: Cube, flow: str, path: P
     fixed = ["dataflow", flow, INFORMATION]
     with path.open("x", encoding="utf-8", newline="") as file:
         file.write(_csv_line(["STRUCTURE", "STRUCTURE_ID", "ACTION", *rows.header]))
-        start = "".join(_csv_field(text) + "," for text in fixed)
+        start = "".join(quote_field(text) + "," for text in fixed)
         for batch in release.batches(cube.table, rows.columns):
             for first in range(0, batch.num_rows, CELLS):
                 file.writelines(start + line for line in rows.lines(batch.slice(first, CELLS)))
@@ -62,9 +63,7 @@ class _CubeRows:
 
     def __init__(self, release: PublishedRelease, cube: Cube) -> None:
         self._cube = cube
-        told = next(one for one in release.central.files if one.name == cube.table.file)
-        words = told.post_processing
-        self._may_be_empty = {v.name: suppresses_cells(words.get(v.name, ())) for v in cube.values}
+        self._may_be_empty = suppressed_columns(release, cube.table)
         self._attributes = list(cube.attribute_columns)
         self._last = {value.name: self._constant_fields(value) for value in cube.values}
         self._key_texts = [_texts_of_key(key) for key in cube.table.keys]
@@ -122,7 +121,7 @@ class _CubeRows:
         """Yield the fields after the keys for one measure, cell by cell."""
         cube = self._cube
         first = [component_id(value.name), *([] if cube.time is None else [cube.time])]
-        last, may_be_empty = self._last[value.name], self._may_be_empty[value.name]
+        last, may_be_empty = self._last[value.name], value.name in self._may_be_empty
         values = _texts_of_value(value)(batch.column(value.name))
         quality = cube.quality_columns.get(value.name)
         codes = batch.column(quality.name).to_pylist() if quality else [None] * batch.num_rows
@@ -139,19 +138,9 @@ class _CubeRows:
 
 
 def texts_of(array: pa.Array) -> Cells:
-    """Return an Arrow array as texts that parse to the same values; null becomes None.
-
-    Floats have the fewest digits that identify them, decimals have all digits of their scale.
-    """
-    kind = str(array.type)
-    write: Callable[[object], str] = str
-    if kind == "double":
-        write = repr
-    elif kind == "bool":
-        write = code_text  # type: ignore[assignment]
-    elif kind.startswith("decimal"):
-        write = "{:f}".format
-    return [None if value is None else write(value) for value in array.to_pylist()]
+    """Return an Arrow array as texts that parse to the same values; null becomes None."""
+    texts: Cells = plain_texts(array).to_pylist()
+    return texts
 
 
 def _texts_of_key(key: ColumnMetadata) -> Callable[[pa.Array], Cells]:
@@ -172,16 +161,8 @@ def _code_ids(array: pa.Array) -> Cells:
 
 
 def _csv_line(fields: Iterable[str | None]) -> str:
-    return ",".join(map(_csv_field, fields)) + "\n"
-
-
-def _csv_field(text: str | None) -> str:
-    """Return a CSV field (RFC 4180); an empty text is quoted, and a missing value is not."""
-    if text is None:
-        return ""
-    if not text or any(mark in text for mark in ',"\r\n') or text != text.strip():
-        return '"' + text.replace('"', '""') + '"'
-    return text
+    """Return a line of CSV; an empty text is quoted, and a missing value is not."""
+    return ",".join("" if text is None else quote_field(text) for text in fields) + "\n"
 
 
 SCHEMAS = "http://www.sdmx.org/resources/sdmxml/schemas/v3_0"
@@ -192,8 +173,6 @@ PREPARED = "1970-01-01"
 A release has no such day, since its files don't depend on the time. No real message can have this
 date.
 """
-
-_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def write_message(structures: Structures, path: Path) -> None:
@@ -316,9 +295,9 @@ def _add_texts(parent: Element, tag: str, texts: Texts) -> None:
 
 
 def _add_text(parent: Element, tag: str, text: str) -> Element:
-    """Add an element with a text, in which no character is invalid in XML; return it."""
+    """Add an element with a text, and return it."""
     made = SubElement(parent, tag)
-    made.text = _NO_XML.sub("\ufffd", text)
+    made.text = xml_text(text)
     return made
 
 

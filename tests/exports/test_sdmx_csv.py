@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import duckdb
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pysdmx.io import get_datasets, read_sdmx
@@ -27,7 +29,7 @@ from dprelease.documents.metadata import code_text as plain
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.sdmx.identifiers import RESERVED, component_id, decode_id
 from dprelease.exports.sdmx.sdmx_cubes import cubes_of
-from dprelease.exports.sdmx_csv import EXPORT
+from dprelease.exports.sdmx_csv import EXPORT, texts_of
 from dprelease.tables import formats
 from tests.exports import made
 
@@ -275,6 +277,11 @@ def test_what_tables_say_differently_of_a_key_is_kept_apart(
 
 
 HOSTILE = "]]><script>alert(1)</script> & \"q\" 'p' \x01\x0b\ufffe =HYPERLINK() \u202e"
+
+
+def test_timestamps_are_those_of_xml_schema() -> None:
+    times = pa.array([datetime(2024, 2, 29, 23, 59, 1), None], pa.timestamp("us"))
+    assert texts_of(times) == ["2024-02-29T23:59:01", None]
 
 
 def test_hostile_labels_are_text(release: PublishedRelease, tmp_path: Path) -> None:

@@ -10,13 +10,11 @@ from urllib.parse import quote
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, Texts, code_text
 from dprelease.exports.layout import LayoutColumn, TableLayout
 from dprelease.exports.names import is_address, nonempty_properties
+from dprelease.schema.release_parts.about import UNDETERMINED
 
 CONTEXT = "http://www.w3.org/ns/csvw"
 ENDING = "-metadata.json"
 """Suffix of the name of a CSV file's metadata, where readers look for it."""
-
-UNDETERMINED = "und"
-"""The language tag of texts in no language."""
 
 CUBE = "http://purl.org/linked-data/cube#"
 PROPERTIES = {Role.KEY: "DimensionProperty", Role.VALUE: "MeasureProperty"}

@@ -79,7 +79,6 @@ def status_of(value: str | None, code: str | None, may_be_empty: bool) -> tuple[
     return NORMAL, FREE
 
 
-NUMBERS = ("int64", "double", "decimal128")
 QUALITY = "QUALITY"
 """The attribute with the quality code, which also decides the status of an observation."""
 
@@ -168,4 +167,4 @@ def cubes_of(metadata: Metadata, time: str | None) -> Iterator[Cube]:
 
 def is_label(value: ColumnMetadata) -> bool:
     """Return whether the values of a column are labels, whatever their type."""
-    return value.codes is not None or not value.kind.startswith(NUMBERS)
+    return value.codes is not None or not value.is_number

@@ -19,7 +19,7 @@ from dprelease.exports.workbooks.book import MOST_WIDTH, Cell, ExactNumber, Look
 from dprelease.exports.workbooks.localization import WorkbookWords
 from dprelease.exports.workbooks.sheet_tables import FIRST_ROLES, SheetTable, value_of
 from dprelease.query.quality import AT_BOUND, BLANKS, FEW_PEOPLE, SIGNS, TO_AVOID, UNDEFINED
-from dprelease.report.accuracy.quality import is_number, to_floats
+from dprelease.report.accuracy.quality import to_floats
 from dprelease.report.facts import Facts
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class NumberNotes:
         self._has_negative, self._full_ranges = False, dict[tuple[float, float], None]()
         self._is_raised = any(map(facts.is_integer_table, sheet.tables))
         values = ((table, column) for table in sheet.tables for column in table.values)
-        pairs = [(table, column) for table, column in values if is_number(column)]
+        pairs = [(table, column) for table, column in values if column.is_number]
         never = {column.name for table, column in pairs if facts.is_never_negative(table, column)}
         bounds = {column.name: facts.bounds_of(table, column) for table, column in pairs}
         self._never_negative = [one.name for one in sheet.columns if one.metadata.name in never]
@@ -250,7 +250,8 @@ def common_title(titles: Sequence[str]) -> str:
 
 
 def _is_number(column: ColumnMetadata) -> bool:
-    return column.codes is None and column.kind.startswith(("int", "double", "decimal"))
+    """Return whether a column holds amounts, which are no codes."""
+    return column.codes is None and column.is_number
 
 
 def _text_width(title: str, texts: Iterable[str]) -> int:

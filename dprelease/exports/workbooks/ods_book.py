@@ -14,6 +14,7 @@ from typing import IO
 from xml.sax.saxutils import escape, quoteattr
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
+from dprelease.exports.names import xml_text
 from dprelease.exports.workbooks.book import (
     GREY,
     MOST_WIDTH,
@@ -45,18 +46,12 @@ PREFIXES = {
 }  # fmt: skip
 NAMESPACES = " ".join(
     [
-        *(
-            f'xmlns:{a}="urn:oasis:names:tc:opendocument:xmlns:{b}:1.0"'
-            for a, b in PREFIXES.items()
-        ),
+        *(f'xmlns:{short}="{STANDARD}:{name}:1.0"' for short, name in PREFIXES.items()),
         'xmlns:xlink="http://www.w3.org/1999/xlink"',
         'xmlns:dc="http://purl.org/dc/elements/1.1/"',
     ]
 )
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
-
-FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-"""Characters that XML can't hold."""
 
 SPACES = re.compile(r"^ | $|  +|\t")
 """White space that OpenDocument collapses unless it is marked up."""
@@ -188,7 +183,7 @@ class OpenDocumentBook(Book):
         facts = {"title": self._title, "creator": self._author, "language": self._language}
         yield f'{HEAD}<office:document-meta {NAMESPACES} office:version="1.3"><office:meta>'
         for name, text in facts.items():
-            yield f"<dc:{name}>{escape(_clean(text))}</dc:{name}>"
+            yield f"<dc:{name}>{escape(xml_text(text))}</dc:{name}>"
         yield "</office:meta></office:document-meta>\n"
 
 
@@ -310,13 +305,8 @@ def _marked_up(line: str) -> str:
     """Return a line in XML, with its spaces and tabs."""
     return SPACES.sub(
         lambda found: "<text:tab/>" if found[0] == "\t" else f'<text:s text:c="{len(found[0])}"/>',
-        escape(_clean(line)),
+        escape(xml_text(line)),
     )
-
-
-def _clean(text: str) -> str:
-    """Return a text with a sign in place of the characters that XML can't hold."""
-    return FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _cell_style(look: str | Look, name: str) -> Iterator[str]:

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 CLASSES = 16
 """Number of size classes: below 10, 10 to 100, and so on; the last one has all larger values."""
 
-NUMBERS = ("int", "uint", "float", "double", "decimal")
-"""Prefixes of numeric Arrow types."""
-
 Z95 = 1.959964
 """Number of standard errors in a margin at 95 %, for tables that publish only standard errors."""
 
@@ -225,16 +222,11 @@ def to_floats(array: pa.Array) -> Floats:
     return found
 
 
-def is_number(column: ColumnMetadata) -> bool:
-    """Return whether a published column holds numbers."""
-    return column.kind.startswith(NUMBERS)
-
-
 def quality_of(release: ReleaseFiles, facts: Facts) -> Iterator[ColumnQuality]:
     """Yield the quality of every published numeric column for readers, table by table."""
     for table in release.metadata.tables_for_readers:
         found = [column_quality(facts, table, column) for column in table.values]
-        found = [one for one in found if is_number(one.column) and facts.query_of(table)]
+        found = [one for one in found if one.column.is_number and facts.query_of(table)]
         if found:
             for batch in release.batches(table, _all_source_columns(found)):
                 for one in found:

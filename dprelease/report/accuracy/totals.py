@@ -17,7 +17,7 @@ import numpy as np
 from dprelease.documents.metadata import ColumnMetadata, TableMetadata
 from dprelease.numerics.lattice import Floats
 from dprelease.query.post import PostProcessing
-from dprelease.report.accuracy.quality import is_number, to_floats
+from dprelease.report.accuracy.quality import to_floats
 from dprelease.report.facts import Facts
 from dprelease.report.source import ReleaseFiles
 
@@ -110,7 +110,7 @@ def _find_disagreements(release: ReleaseFiles, facts: Facts, pair: Pair) -> Iter
     columns = [
         column
         for column in coarse.values
-        if column.name in there and is_number(column) and facts.adds_up(coarse, column)
+        if column.name in there and column.is_number and facts.adds_up(coarse, column)
     ]
     if not columns:
         return

@@ -11,7 +11,7 @@ import numpy as np
 
 from dprelease.documents.metadata import Code, ColumnMetadata, TableMetadata
 from dprelease.numerics.lattice import Floats
-from dprelease.report.accuracy.quality import ColumnQuality, column_quality, is_number, to_floats
+from dprelease.report.accuracy.quality import ColumnQuality, column_quality, to_floats
 from dprelease.report.facts import Facts
 from dprelease.report.source import ReleaseFiles
 
@@ -77,7 +77,7 @@ class TableCells:
     @property
     def numeric(self) -> list[int]:
         """Return the positions of the columns that hold numbers."""
-        return [i for i, one in enumerate(self.columns) if is_number(one.column)]
+        return [i for i, one in enumerate(self.columns) if one.column.is_number]
 
 
 def read_cells(release: ReleaseFiles, facts: Facts, table: TableMetadata, most: int) -> TableCells:
@@ -87,7 +87,7 @@ def read_cells(release: ReleaseFiles, facts: Facts, table: TableMetadata, most: 
     rows: list[Row] = []
     size = 0
     whole = (table.rows or 0) <= MOST_WHOLE
-    first = next((one.column.name for one in columns if is_number(one.column)), None)
+    first = next((one.column.name for one in columns if one.column.is_number), None)
     for batch in batches:
         size += len(batch)
         if whole or first is None:
@@ -133,7 +133,7 @@ def _rows_of(
 def _numbers_of(one: ColumnQuality, batch: pa.RecordBatch) -> Iterator[Number]:
     values = batch.column(one.column.name).to_pylist()
     codes = _texts(batch, one.quality_column)
-    if not is_number(one.column):
+    if not one.column.is_number:
         yield from (Number(value, quality=code) for value, code in zip(values, codes, strict=True))
         return
     margins, (lows, highs) = one.margins_of(batch), one.ends_of(batch)

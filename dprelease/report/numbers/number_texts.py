@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from dprelease.query.quality import SIGNS
-from dprelease.report.accuracy.quality import ColumnQuality, is_number
+from dprelease.report.accuracy.quality import ColumnQuality
 from dprelease.report.localization import round_up_to_three_digits
 from dprelease.report.numbers.cells import Number
 from dprelease.report.section_context import Context
@@ -76,7 +76,7 @@ class NumberTexts:
     def value(self, number: Number) -> str | Markup:
         """Return a value with the decimals of its column, or the label of a value."""
         column = self.one.column
-        if number.number is None or not is_number(column):
+        if number.number is None or not column.is_number:
             return self.context.names.value(column, number.value)
         return self._text(number.number)
 

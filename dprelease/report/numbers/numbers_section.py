@@ -10,7 +10,6 @@ from markupsafe import Markup
 from dprelease.documents.metadata import Metadata, TableMetadata
 from dprelease.numerics.lattice import Floats
 from dprelease.query.quality import AT_BOUND, SIGNS
-from dprelease.report.accuracy.quality import is_number
 from dprelease.report.facts import Facts
 from dprelease.report.numbers.cells import TableCells, all_values, read_cells
 from dprelease.report.numbers.charts import MOST_BARS, Panel
@@ -76,7 +75,7 @@ def _tables_by_query(metadata: Metadata, facts: Facts) -> Iterator[tuple[str, li
     """Yield the tables of each query: of a family, those of the stage that readers prefer."""
     found: dict[str, list[TableMetadata]] = {}
     for table in metadata.tables_for_readers:
-        if facts.query_of(table) is not None and any(map(is_number, table.values)):
+        if facts.query_of(table) is not None and any(one.is_number for one in table.values):
             found.setdefault(table.query, []).append(table)
     for query, tables in found.items():
         stages = {_stage(table) for table in tables}
@@ -178,7 +177,7 @@ def read_tables(release: ReleaseFiles, facts: Facts) -> ReadTables:
     values = {}
     for table in tables:
         if len(table.keys) == 1 and (table.rows or 0) > MOST_BARS:
-            column = next(filter(is_number, table.values))
+            column = next(one for one in table.values if one.is_number)
             values[table.name] = all_values(release, table, column)
     return ReadTables(shown, cells, values)
 
@@ -304,7 +303,7 @@ def _page_table(context: Context, cells: TableCells, shown: int) -> PageTable:
     heads = [names.column(key) for key in cells.table.keys] or [words.say("numbers.all")]
     for one in cells.columns:
         heads.append(NumberTexts(context, one).title)
-        if is_number(one.column):
+        if one.column.is_number:
             heads.append(words.say("numbers.head.margin", confidence=words.percent(one.confidence)))
         if one.quality_column is not None:
             heads.append(words.say("numbers.head.quality"))
@@ -316,7 +315,7 @@ def _page_table(context: Context, cells: TableCells, shown: int) -> PageTable:
         for one, number in zip(cells.columns, row.numbers, strict=True):
             text, is_cut = NumberTexts(context, one).of(number), number.quality == AT_BOUND
             texts.append(f"{text.value} {SIGNS[AT_BOUND]}" if is_cut else text.value)
-            texts += [text.margin or text.interval or "–"] if is_number(one.column) else []
+            texts += [text.margin or text.interval or "–"] if one.column.is_number else []
             texts += [text.badge or text.label] if one.quality_column is not None else []
         rows.append(context.cells(*texts))
     return PageTable(names.table(cells.table), heads, rows, len(cells.table.keys))
