@@ -30,6 +30,6 @@ def test_formats_of_a_release_by_spark(tmp_path: Path) -> None:
     report = dprelease.verify(two)
     assert report.ok, report.findings
     parts = json.loads((two / "manifest.json").read_text())["exports"]
-    assert len(parts) == 6
+    assert len(parts) == 8
     for name in (file["name"] for part in parts for file in part["files"]):
         assert (one / name).read_bytes() == (two / name).read_bytes(), name
