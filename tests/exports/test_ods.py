@@ -13,7 +13,7 @@ from openpyxl import load_workbook
 
 from dprelease.documents.metadata import Role
 from dprelease.exact.reading.open_documents import TABLE, TEXT, OpenSheet, sheet_names
-from dprelease.exports.workbooks import ods_book
+from dprelease.exports.workbooks import ods_book, workbook
 from dprelease.exports.workbooks.excel import EXPORT as EXCEL
 from dprelease.exports.workbooks.ods import EXPORT
 from dprelease.exports.workbooks.ods_book import column_letters
@@ -148,6 +148,7 @@ def test_rows_of_a_long_sheet_are_on_the_disk(
     (tmp_path / "a").mkdir()
     names = EXPORT.write(release, tmp_path / "a")
     monkeypatch.setattr(ods_book, "MEMORY", 1)
+    monkeypatch.setattr(workbook, "IN_MEMORY", 0)
     assert EXPORT.write(release, tmp_path / "b") == names
     for name in names:
         one, other = tmp_path / "a" / name, tmp_path / "b" / name

@@ -1,7 +1,7 @@
 """Write OpenDocument spreadsheets (ODF 1.3) with Python's standard library, row by row.
 
-The rows of each sheet are in a temporary file until the workbook is saved, because the looks of all
-cells come first in the file. The archive has no times, so that its bytes do not depend on a clock.
+The rows of each sheet are kept until the workbook is saved, because the looks of all cells come
+first in the file. The archive has no times, so that its bytes do not depend on a clock.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ MIMETYPE = "application/vnd.oasis.opendocument.spreadsheet"
 EARLIEST = (1980, 1, 1, 0, 0, 0)
 """The time of all parts of the archive."""
 
-MEMORY = 1 << 22
-"""Characters of a sheet in memory; the rows of a longer sheet are on the disk."""
+MEMORY = 1 << 20
+"""Bytes of a sheet of a large workbook in memory; the rows of a longer one are on the disk."""
 
 CHARACTER = 0.2
 """Width of a character in cm."""
@@ -62,7 +62,7 @@ ALIGNMENTS = {"right": "end", "center": "center"}
 
 
 class OpenDocumentBook(Book):
-    """An OpenDocument spreadsheet; `scratch`: a folder for the rows of long sheets."""
+    """An OpenDocument spreadsheet; `scratch`: a folder for long sheets, else in memory."""
 
     def __init__(self, title: str, author: str, language: str, scratch: Path | None) -> None:
         self._title, self._author, self._language = title, author, language
@@ -200,7 +200,7 @@ class OpenDocumentSheet(Sheet):
         super().__init__(widths)
         self.name, self.widths, self._book = name, widths, book
         self.rows: IO[str] = SpooledTemporaryFile(  # noqa: SIM115 (the book closes it)
-            MEMORY,
+            0 if scratch is None else MEMORY,  # 0: always in memory
             "w+",
             encoding="utf-8",
             newline="",
