@@ -175,14 +175,18 @@ _LABELS: Final[dict[str, dict[str, str]]] = {
         "possível, ou está nele",
     },
     UNSURE_DIVISOR: {
-        "en": "no value, only a range: the divisor is not clearly above 0",
-        "de": "kein Wert, nur eine Spanne: Der Divisor liegt nicht klar über 0",
-        "fr": "pas de valeur, seulement un intervalle : le diviseur n’est pas nettement "
-        "supérieur à 0",
-        "es": "sin valor, solo un intervalo: el divisor no es claramente mayor que 0",
-        "it": "nessun valore, solo un intervallo: il divisore non è chiaramente maggiore di 0",
-        "nl": "geen waarde, alleen een interval: de deler ligt niet duidelijk boven 0",
-        "pt": "sem valor, apenas um intervalo: o divisor não é claramente maior que 0",
+        "en": "no value, only a range: the divisor, or a variance, is not clearly above 0",
+        "de": "kein Wert, nur eine Spanne: Der Divisor oder eine Varianz liegt nicht klar über 0",
+        "fr": "pas de valeur, seulement un intervalle : le diviseur, ou une variance, n’est pas "
+        "nettement supérieur à 0",
+        "es": "sin valor, solo un intervalo: el divisor, o una varianza, no es claramente mayor "
+        "que 0",
+        "it": "nessun valore, solo un intervallo: il divisore, o una varianza, non è chiaramente "
+        "maggiore di 0",
+        "nl": "geen waarde, alleen een interval: de deler, of een variantie, ligt niet duidelijk "
+        "boven 0",
+        "pt": "sem valor, apenas um intervalo: o divisor, ou uma variância, não é claramente "
+        "maior que 0",
     },
     SUPPRESSED: {
         "en": "left empty: the margin of error is too large for the value",
