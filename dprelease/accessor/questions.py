@@ -118,6 +118,7 @@ INSTEAD: dict[str, str] = {
     "iter": "run a query, and iterate over its answer, which has a row for each group",
     "n_unique": "call nunique",
     "isna isnull notna notnull null_count": "call count of a column, which counts its values",
+    "design_error regression": "call it on df.dp, with the keys as `by`",
     "any all": "call sum or mean of a boolean column",
     "pivot pivot_table": "call crosstab, or agg with several keys, and pivot the answer",
     "skew kurt kurtosis prod product": (

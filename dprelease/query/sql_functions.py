@@ -83,4 +83,6 @@ def suggest_functions(name: str) -> str:
     """Return a text with the most similar function, and where all functions are listed."""
     meant = FUNCTION_OF_KEYWORD.get(name.lower()) or nearest_name(name, FUNCTIONS)
     found = f"did you mean {meant.upper()}? " if meant else ""
+    if name.lower() in WORDS and name.lower() not in FUNCTION_OF_KEYWORD:
+        found = f"declare a column with `{name.lower()}` in a release file; "
     return f"{found}the manual lists the functions, on the page 'Functions in SQL'"
