@@ -141,6 +141,16 @@ FOLLOWING: dict[str, tuple[Edits, list[str]]] = {
         [(R, "budget: {epsilon: 1}", "mechanism: discrete_gaussian")],
         ["DP-DECL-002 "],
     ),
+    "groupings of a hierarchy whose level is faulty": (
+        [
+            added(
+                "size: {type: category, values: [big]}",
+                "part: {type: category, values: {F: [x], N: [y]}, within: sex}",
+            ),
+            (R, "group_by: [sex]", "hierarchy: [sex, part]\n    consistent: {groupings: [size]}"),
+        ],
+        ["DP-SCHEMA-018 columns.part"],
+    ),
     "a unit of a public table": (
         [(S, "privacy_unit:", "public: true\nprivacy_unit:")],
         ["DP-JOIN-002 privacy_unit"],
