@@ -74,12 +74,13 @@ LINKED: dict[str, tuple[list[tuple[str, str]], dict[str, str], dict[str, str]]] 
 
 
 @pytest.mark.parametrize("case", LINKED)
-@pytest.mark.parametrize("as_file", [True, False])
-def test_codes_are_linked(case: str, as_file: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("delimiter", ["", ",", ";", "\t"])
+def test_codes_are_linked(case: str, delimiter: str, tmp_path: Path) -> None:
+    """From a frame, or from a file whose delimiter stands between its two names."""
     rows, old, new = LINKED[case]
     given: Any = pd.DataFrame(rows, columns=["old", "new"])
-    if as_file:
-        given.to_csv(tmp_path / "codes.csv", index=False)
+    if delimiter:
+        given.to_csv(tmp_path / "codes.csv", index=False, sep=delimiter)
         given = tmp_path / "codes.csv"
     found = code_links("town", given, OLD, NEW)
     assert found.old == {c: c for c in OLD} | old

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 from dprelease.errors import Place, QueryError
 from dprelease.errors.printable import one_line
 from dprelease.errors.suggestions import nearest
+from dprelease.schema.public_values.key_files import DELIMITERS
 from dprelease.system.files import TooLarge, read_file
 
 MOST_BYTES = 1 << 28
@@ -99,7 +100,11 @@ def _rows_of_file(key: str, path: Path) -> Iterable[tuple[int | None, str, str]]
         text = read_file(path, MOST_BYTES).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError, TooLarge):
         _refuse(key, f"'{one_line(path.name)}' is not a readable UTF-8 text")
-    rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    lines = io.StringIO(text, newline=None)  # lines may end with carriage returns alone
+    # Both names are known, so the character between them is the delimiter.
+    first = text.partition("\n")[0]
+    delimiter = next((sign for sign in DELIMITERS if sign in first), ",")
+    rows = csv.reader(lines, strict=True, delimiter=delimiter)
     try:
         header = [name.strip() for name in next(rows, [])]
         _check_header(key, header)
