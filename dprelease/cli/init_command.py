@@ -21,8 +21,9 @@ def init(
     source: Annotated[
         str | None,
         typer.Argument(
-            help="A file of Parquet, CSV, JSON lines, DuckDB, SQLite or Excel, a pattern of "
-            "such in quotes, a folder of Parquet, Delta Lake or Iceberg, or postgresql://...",
+            help="A file of CSV, fixed-width text, JSON lines, Parquet, Excel, OpenDocument, "
+            "SPSS, Stata, SAS, DuckDB or SQLite, a pattern of such in quotes, a folder of "
+            "Parquet, Delta Lake or Iceberg, or postgresql://...",
             show_default=False,
         ),
     ] = None,
@@ -49,7 +50,10 @@ def init(
     ] = None,
     header: Annotated[
         str | None,
-        typer.Option(help="The row or line of the column names, or one of these names."),
+        typer.Option(
+            help="The row or line of the column names, or one of these names; 0 for a text file "
+            "without names."
+        ),
     ] = None,
     release: Annotated[
         Path | None, typer.Option(help="Write also a release file of the table to this new file.")
@@ -65,8 +69,8 @@ def init(
         raise typer.BadParameter("--peek needs the file itself, and can't be used with --from")
     if header is not None and (peek or described is not None):
         raise typer.BadParameter("--header can't be used with --peek or --from")
-    if header is not None and header.isdecimal() and not 1 <= int(header) <= 1 << 20:
-        raise typer.BadParameter("--header needs the number of a row from 1 on, or a name")
+    if header is not None and header.isdecimal() and int(header) > 1 << 20:
+        raise typer.BadParameter("--header needs the number of a row from 1 on, a name, or 0")
     if release is not None and output is None:
         raise typer.BadParameter("--release needs --output, the schema that the release file names")
     with report_failures(as_json) as state:
@@ -152,5 +156,5 @@ def _sketch_schema(
     from dprelease.scaffold.sketch import sketch
     from dprelease.schema.source_texts import to_header
 
-    place = None if header is None else to_header(header)
+    place = 0 if header == "0" else None if header is None else to_header(header)
     return sketch(Path(source), unit, folder, table=table, header=place)

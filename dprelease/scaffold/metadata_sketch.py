@@ -26,13 +26,13 @@ from dprelease.scaffold.sketch import (
     TEXT,
     odd_characters_text,
     quote_yaml,
-    to_table_name,
     yaml_text,
 )
 from dprelease.schema.field_types import TimeFormat
 from dprelease.schema.load import CONFIRM
 from dprelease.schema.localized_text import LONGEST_LABEL, display_problem
 from dprelease.schema.model import shorten
+from dprelease.schema.source_files import to_table_name
 
 HEAD = """\
 # A sketch from a description of the table for {form}; no row was looked at. Lines with the mark

@@ -39,9 +39,9 @@ from dprelease.scaffold.sketch import (
     refuse_equal_names,
     schema_text,
     source_lines,
-    to_table_name,
 )
 from dprelease.schema.load import CONFIRM
+from dprelease.schema.source_files import to_table_name
 
 LONGEST_CONSTRAINT = 20_000
 """The maximum number of characters of a constraint; longer constraints are not parsed."""

@@ -26,7 +26,7 @@ from dprelease.schema.load import CONFIRM
 from dprelease.schema.model import shorten
 from dprelease.schema.public_values.key_files import are_valid_texts
 from dprelease.schema.public_values.odd_characters import odd_texts
-from dprelease.schema.source_files import find_files, problem_of, source_of_path
+from dprelease.schema.source_files import find_files, problem_of, source_of_path, to_table_name
 from dprelease.statements.values.source_equality import comparison_of, inexact_comparison_error
 from dprelease.system.lake_tables import Problem
 
@@ -361,12 +361,6 @@ def _type_of_kind(kind: str, *, is_unit: bool) -> str:
         return f"{{type: {kind}}}" if kind in ("integer", "text") else "{type: text}"
     known = {"integer": INTEGER, "number": NUMBER, "text": TEXT, "date": DATE, **OTHERS}
     return known.get(kind, "")
-
-
-def to_table_name(stem: str) -> str:
-    """Return a valid name of a table that is similar to another name."""
-    cleaned = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in stem)[:60]
-    return cleaned if cleaned[:1].isalpha() else f"t_{cleaned}"
 
 
 def yaml_text(text: str) -> str:

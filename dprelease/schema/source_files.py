@@ -9,6 +9,7 @@ import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from dprelease.schema.field_types import RESERVED
 from dprelease.schema.source_types.registry import SOURCE_TYPES
 from dprelease.schema.source_types.source import Source
 from dprelease.system.files import NotRegularFile, refuse_side_files
@@ -33,6 +34,13 @@ def source_of_path(path: Path) -> Source:
     if source.kind is None and source.path is not None and path.is_file():
         return Source.model_construct(path=text, format=TEXT_FORMAT)
     return source
+
+
+def to_table_name(stem: str) -> str:
+    """Return a valid name of a table that is similar to another name."""
+    cleaned = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in stem)[:60]
+    is_usable = cleaned[:1].isalpha() and cleaned.casefold() not in RESERVED
+    return cleaned if is_usable else f"t_{cleaned}"
 
 
 def find_files(folder: Path, source: Source) -> list[Path]:

@@ -202,3 +202,16 @@ def test_a_text_with_an_end_of_a_line_outside_of_quotes_is_two_rows(tmp_path: Pa
     assert counted(path)[:4] == [1, 1, 1, 0]
     path.write_bytes(b'k,n\nk0,1\nk1,"x\rk2,1"\n')
     assert counted(path)[:4] == [1, 1, 0, 0]
+
+
+def test_a_line_that_ends_a_file_in_old_programs_is_no_row(tmp_path: Path) -> None:
+    """Wherever it is: no other row decides whether it counts."""
+    path = tmp_path / "t.csv"
+    for text in ("k\nk1\n\x1a", "k\r\n\x1a\r\nk1\r\n", "k\nk1\n\x1a\n"):
+        path.write_text(text, newline="")
+        counts = ask(declare(COLUMNS, source=str(path)), ROWS)
+        assert list(exact(counts, None)["rows"]) == [1]
+        for more in ({"format": "fixed_width", "columns": {"k": [1, 3]}, "skip": 1},
+                     {"names": ["k", "n"], "header": 1, "ragged": "pad"}):  # fmt: skip
+            counts = ask(declare(COLUMNS, source={"path": str(path), **more}), ROWS)
+            assert list(exact(counts, None)["rows"]) == [1]

@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 from dprelease import cli
 from dprelease.errors import DpReleaseError
 from dprelease.schema.load import read_table
+from tests.exact.build import ask, exact
 from tests.release.build import write
 
 RUN = CliRunner()
@@ -394,3 +395,48 @@ def test_no_row_of_values_becomes_names(names: list[str | None], rows: int, tmp_
     assert CANARY not in written + text
     assert "header" in written
     assert "Answers:" in written
+
+
+ROWS_OF_VALUES = {
+    "a number": [f"{CANARY};17;south", "b;18;north"],
+    "a day": [f"{CANARY};2024-01-31", "b;2024-02-01"],
+    "a value that occurs again": [f"{CANARY};south", "b;south", "c;north"],
+    "a year": [f"{CANARY};1985", "b;1986"],
+}
+
+
+@pytest.mark.parametrize("case", ROWS_OF_VALUES)
+@pytest.mark.parametrize("ending", ["csv", "xlsx"])
+def test_the_first_row_of_a_file_without_a_header_is_not_shown(
+    case: str, ending: str, tmp_path: Path
+) -> None:
+    path, lines = tmp_path / f"t.{ending}", ROWS_OF_VALUES[case]
+    if ending == "csv":
+        path.write_text("\n".join([*lines, ""]))
+    else:
+        book = openpyxl.Workbook()
+        for line in lines:
+            book.active.append([int(cell) if cell.isdigit() else cell for cell in line.split(";")])
+        book.save(path)
+    target = tmp_path / "t.yaml"
+    status, text = init(str(path), "--output", str(target))
+    assert CANARY not in text
+    assert "south" not in text
+    assert (status == 0) == (ending == "csv"), text
+    if ending == "csv":
+        assert CANARY not in target.read_text()
+        declared = read_table(fill_in(target))
+        assert next(iter(declared.table.columns)) == "column_1"
+        found = exact(ask(declared, {"n": {"count": "*"}}), None)
+        assert list(found["n"]) == [len(lines)]
+
+
+def test_names_of_years_are_names(tmp_path: Path) -> None:
+    """`--header 0` says that there are none, and `--header 1` that there are."""
+    path = tmp_path / "t.csv"
+    path.write_text("area;2019;2020\nBern;1;2\n")
+    assert '"2020"' in init(str(path))[1]
+    assert '"2020"' not in init(str(path), "--header", "0")[1]
+    path.write_text("area;7\nBern;1\n")
+    assert '"7"' not in init(str(path))[1]
+    assert '"7"' in init(str(path), "--header", "1")[1]

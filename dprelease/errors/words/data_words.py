@@ -84,9 +84,9 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-DATA-018": Template(
         cause="There is no file '{path}'.",
-        fix="write the path of a Parquet, CSV, JSON lines, DuckDB, SQLite, Excel, SPSS, Stata or "
-        "SAS file, or of a table's folder, relative to the current folder, or a pattern for files, "
-        "in quotes.",
+        fix="write the path of a CSV, fixed-width, JSON lines, Parquet, Excel, OpenDocument, SPSS, "
+        "Stata, SAS, DuckDB or SQLite file, or of a table's folder, relative to the current "
+        "folder, or a pattern for files, in quotes.",
     ),
     "DP-DATA-002": Template(
         cause="The source of '{table}' has no column '{column}'.",
@@ -144,10 +144,9 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-DATA-010": Template(
         cause="'{path}' has no column names.",
-        fix="use a Parquet file, a CSV file whose first line holds the names, JSON lines "
-        "(.jsonl), a workbook (.xlsx) whose first row holds them, or a file of DuckDB (.duckdb) "
-        "or SQLite (.sqlite); if there are several sheets or tables, or the source is a server, "
-        "name one with --table.",
+        fix="use a CSV file or a workbook (.xlsx, .ods) whose first row has the names, or name "
+        "another row with --header; or a file of another type that `dprelease init --help` lists. "
+        "If there are several sheets or tables, or the source is a server, name one with --table.",
     ),
     "DP-DATA-023": Template(
         cause="'{path}' does not describe a table: {reason}.",

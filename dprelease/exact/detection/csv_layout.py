@@ -42,6 +42,10 @@ END_WORDS = (
 )  # fmt: skip
 """The words with which totals and notes below a table begin, in lower case."""
 
+DAY = re.compile(r"[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}([ T][0-9:.]+)?")
+PERIOD = re.compile(r"(19|20)[0-9]{2}([-/.][0-9]{2})?")
+"""Texts of days, and of years and months."""
+
 Record = tuple[int, list[str]]
 """The cells of a record, after the number of its first line."""
 
@@ -70,11 +74,11 @@ class Dialect:
         return found
 
 
-def detect_csv_layout(text: str, separator: str) -> dict[str, KeyValue]:
+def detect_csv_layout(text: str, separator: str, *, has_header: bool = True) -> dict[str, KeyValue]:
     """Return the keys of `source` for the lines of a text; only those that differ from defaults.
 
-    `separator`: the delimiter by default. The text has line feeds, and is complete up to its last
-    line.
+    `separator`: the delimiter by default. `has_header`: False if the file is known to have no
+    header. The text has line feeds, and is complete up to its last line.
     """
     lines = text.split("\n")
     keys: dict[str, KeyValue] = {}
@@ -96,7 +100,11 @@ def detect_csv_layout(text: str, separator: str) -> dict[str, KeyValue]:
         "escape": dialect.escape,
     }
     records = dialect.records(lines)
-    keys |= _header_keys(records, width, is_first_line=not declared and not comment)
+    first = [cells for _, cells in records]
+    header_keys = _header_keys(records, width, is_first_line=not declared and not comment)
+    if not has_header or (not header_keys and first and is_row_of_values(first[0], first[1:])):
+        header_keys = {"names": [f"column_{number}" for number in range(1, width + 1)]}
+    keys |= header_keys
     keys |= _notes_keys(dialect.records(plain_lines, most=len(lines)), width)
     return {key: value for key, value in keys.items() if value}
 
@@ -218,6 +226,27 @@ def _are_names(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
         and not any(
             one == other for row in below for one, other in zip(row, cells, strict=False) if one
         )
+    )
+
+
+def is_row_of_values(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+    """Return whether cells look like the values of a row, which must not be shown as names.
+
+    Names are neither numbers nor days, except for years or months in their order, and they occur in
+    no row below, unless the whole header is repeated. `cells` and rows have the same columns.
+    """
+    texts = [cell.strip() for cell in cells]
+    numbers = [text for text in texts if _is_number(text) or DAY.fullmatch(text)]
+    periods = [text for text in numbers if PERIOD.fullmatch(text)]
+    are_periods = len(periods) == len(numbers) > 1 and periods == sorted({*periods})
+    if numbers and not are_periods:
+        return True
+    others = [[cell.strip() for cell in row] for row in below]
+    return any(
+        one and one == other
+        for row in others
+        if row != texts
+        for one, other in zip(texts, row, strict=False)
     )
 
 

@@ -39,6 +39,13 @@ if TYPE_CHECKING:
 
 LONGEST_RECORD = 1 << 26
 CSV_BUFFER = 2 * LONGEST_RECORD
+END_MARK_SQL = "chr(26)"
+"""The character ^Z, by which old programs end a file. As a line, it is no row, wherever it is:
+otherwise the row of another person below it would decide whether it counts."""
+
+NO_HEADER = 0
+"""The number of the header's line for `init`, if a file has no header."""
+
 IMPOSSIBLE_TEXT = "\r"
 """A text that can't occur in a CSV file, because line feeds replace carriage returns before the
 engine reads the file. So the engine takes no text for a missing value."""
@@ -88,10 +95,11 @@ class CsvReader(TextFilesReader):
                 raise ValueError("it is no CSV file")
             packing["format"] = "csv"
         keys = {key: value for key, value in packing.items() if value}
-        keys |= detect_csv_layout(text, Source(path=file.name, format="csv").separator)
-        if header is not None:
+        separator = Source(path=file.name, format="csv").separator
+        keys |= detect_csv_layout(text, separator, has_header=header != NO_HEADER)
+        if header not in (None, NO_HEADER):
             keys = {k: v for k, v in keys.items() if k not in ("names", "ragged")}
-            keys["header"] = header
+            keys |= {"header": header}
         source = Source.model_validate({"path": file.name, "format": "csv"} | keys)
         cells = LineSelection.of(source).header_names(iter([text.encode()]))
         names = _generate_missing_names(list(source.names) or cells)
@@ -214,6 +222,8 @@ def _rows_sql(
     fits = f"{last} IS NOT NULL AND {behind} IS NULL"
     if source.ragged == "pad":
         fits = f"coalesce({behind}, '') = ''"
+    if source.ragged == "pad" or len(header) == 1:
+        fits += f" AND {quoting.identifier(header[0])} IS DISTINCT FROM {END_MARK_SQL}"
     return f"* EXCLUDE ({behind}){replaced}", fits
 
 

@@ -42,6 +42,7 @@ from dprelease.exact.sources.sheet_headers import (
     Cells,
     FoundHeader,
     HeaderRows,
+    begins_with_values,
     find_header,
     header_names,
 )
@@ -56,6 +57,12 @@ FALSE_LEAP_DAY = 60
 """The day that Excel takes for 29 February 1900, which never existed."""
 
 EMPTY_TEXT_ONLY = frozenset({""})
+
+NO_NAMES = (
+    "its first row looks like a row of values, which are not shown",
+    "name the row with the column names with --header, or insert such a row",
+)
+"""The problem of a sheet for `init`, and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +189,8 @@ class ExcelReader(CellReader):
                 return Description(several=names)
             sheet = _sheet_of(file, table)
             found = find_header(sheet) if header is None else FoundHeader(header)
+            if header is None and found.row == 1 and begins_with_values(sheet):
+                return Description(problem=NO_NAMES)
             _, _, columns = sheet_columns(file, table, found.row)
             source: dict[str, Any] = {} if table is None else {"sheet": table}
             source |= {} if found.row == 1 else {"header": found.row}

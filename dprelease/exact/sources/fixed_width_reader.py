@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from dprelease.exact.detection.dialect import MOST_ROWS, detect_csv_format, read_first_lines
 from dprelease.exact.reading.sources import EngineCall, stored_columns
 from dprelease.exact.sources.csv_reader import (
+    END_MARK_SQL,
     IMPOSSIBLE_TEXT,
     LONGEST_RECORD,
     CsvReader,
@@ -52,7 +53,7 @@ class FixedWidthReader(CsvReader):
             f"parallel = false, max_line_size = {LONGEST_RECORD}, "
             f"buffer_size = {2 * LONGEST_RECORD}, compression = 'none', hive_partitioning = false"
         )
-        rows = ", ".join(fields) or f"1 AS {LINE}", f"trim({LINE}) <> ''"
+        rows = ", ".join(fields) or f"1 AS {LINE}", f"trim({LINE}) NOT IN ('', {END_MARK_SQL})"
         marked = marked_columns(declared, names)
         return EngineCall(self.packing(source), "read_csv", options, plain_numbers, rows, marked)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Protocol
 
+from dprelease.exact.detection.csv_layout import is_row_of_values
 from dprelease.exact.reading.cell_texts import texts_of
 from dprelease.exact.reading.line_selection import join_header_rows
 
@@ -94,6 +95,14 @@ def find_header(sheet: RowsOfCells) -> FoundHeader:
         "The first row has one name only. If it is a title, declare in `source` which row has the "
         "names, as in `header: 3`, and these columns.",
     )
+
+
+def begins_with_values(sheet: RowsOfCells) -> bool:
+    """Return whether the first row looks like values of a row, which must not be shown as names."""
+    rows = [cells for _, cells in islice(sheet.rows(), LOOKED_AT)]
+    places = [*rows[0]] if rows else []
+    texts = [[text or "" for text in texts_of(map(row.get, places))] for row in rows]
+    return bool(texts) and is_row_of_values(texts[0], texts[1:])
 
 
 def _are_names(names: Cells, below: Sequence[Cells]) -> bool:

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from dprelease.exact.reading.sources import OpenedSource
 from dprelease.schema.load import Declared, table_from_mapping
+from dprelease.schema.model import normalized_name
 from dprelease.schema.public_values.key_files import are_valid_texts
+from dprelease.schema.source_files import to_table_name
 from dprelease.schema.source_types.source import Source
 from dprelease.schema.source_types.source_type import SourceType
 from dprelease.schema.source_types.without_format import WITHOUT_FORMAT
@@ -63,11 +65,12 @@ class Description:
 
     def declare_table(self, file: Path) -> Declared:
         """Return a table that declares all columns of the file, as the texts of their cells."""
-        columns: Mapping[str, object] = {
-            name: {"type": "number"} for name, _ in self.columns if are_valid_texts([name])
-        }
+        names = [name for name, _ in self.columns if are_valid_texts([name])]
+        different = {normalized_name(name): name for name in names}  # reading refuses the others
+        columns: Mapping[str, object] = {name: {"type": "number"} for name in different.values()}
         source = {"path": str(file.absolute()), **self.source}
-        return table_from_mapping({"table": "t", "source": source, "columns": columns}, Path())
+        name = to_table_name(file.name.partition(".")[0])
+        return table_from_mapping({"table": name, "source": source, "columns": columns}, Path())
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,12 @@ if TYPE_CHECKING:
 BYTES_BESIDE_BUFFERS = 2 << 20
 """Bytes of memory that each file or thread takes in addition to its buffers."""
 
+NO_HEADER_NOTE = (
+    "The file is read as one without a header, because its first line looks like a row of values, "
+    "which are not shown. Replace the names in `names`; if the first line has the names, sketch "
+    "with --header 1."
+)
+
 NO_TEXT_IN_ZIP = "it is no ZIP archive of one text file", "use an archive of one text file"
 
 
@@ -115,7 +121,9 @@ class TextFilesReader(SourceReader):
         except (OSError, ValueError):
             return Description(problem=NO_TEXT_IN_ZIP if zipfile.is_zipfile(file) else None)
         columns = [(name, kind.refusal or TEXT_OR_NUMBER) for name, kind in form.columns.items()]
-        return Description(columns, form.source, form.names, form=form)
+        has_no_header = "names" in form.source and "header" not in form.source
+        note = NO_HEADER_NOTE if has_no_header else ""
+        return Description(columns, form.source, form.names, form=form, note=note)
 
     def plain_text(self, file: Path, source: Source) -> pa.BufferReader:
         """Return the whole text of a file in UTF-8."""
