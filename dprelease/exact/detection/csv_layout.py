@@ -100,10 +100,12 @@ def detect_csv_layout(text: str, separator: str, *, has_header: bool = True) -> 
         "escape": dialect.escape,
     }
     records = dialect.records(lines)
-    first = [cells for _, cells in records]
     header_keys = _header_keys(records, width, is_first_line=not declared and not comment)
-    if not has_header or (not header_keys and first and is_row_of_values(first[0], first[1:])):
-        header_keys = {"names": [f"column_{number}" for number in range(1, width + 1)]}
+    first = [cells for _, cells in records]
+    is_first = bool(records) and header_keys.get("header", records[0][0]) == records[0][0]
+    if not has_header or (is_first and is_row_of_values(first[0], first[1:])):
+        names: list[str] = [f"column_{number}" for number in range(1, width + 1)]
+        header_keys = {"ragged": header_keys.get("ragged", ""), "names": names}
     keys |= header_keys
     keys |= _notes_keys(dialect.records(plain_lines, most=len(lines)), width)
     return {key: value for key, value in keys.items() if value}

@@ -30,7 +30,7 @@ from dprelease.schema.source_types.file_parts import (
 )
 from dprelease.schema.source_types.source import Source
 from dprelease.statements.meanings import typed_value_sql
-from dprelease.statements.values.physical import DECLARED_AS, FAMILY_OF, base_type
+from dprelease.statements.values.physical import DECLARED_AS, FAMILY_OF, INT96, ZONED_MS, base_type
 from dprelease.statements.values.spelling import text_sql
 from dprelease.statements.values.stripped_texts import marks_sql
 
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from dprelease.exact.inputs import Input
 
 TEXT = "VARCHAR"
+
+ENGINE_TYPES = {ZONED_MS: "TIMESTAMP WITH TIME ZONE", INT96: "TIMESTAMP"}
+"""The engine's types of columns whose types in Parquet files have other names."""
 
 Value = tuple[str, str]
 """SQL of a column's values, and the engine's type of them; without SQL, the file lacks it."""
@@ -69,7 +72,10 @@ def union_of_parts(given: Input) -> str:
     for part, one in zip(given.parts, values, strict=True):
         _refuse_missing_columns(part, one, types, declared)
         known = {
-            name: (one[name][0] or f"CAST(NULL AS {kind})", one[name][1] if one[name][0] else kind)
+            name: (
+                one[name][0] or f"CAST(NULL AS {ENGINE_TYPES.get(kind, kind)})",
+                one[name][1] if one[name][0] else kind,
+            )
             for name, kind in types.items()
         }
         columns = [f"{sql} AS {quoting.identifier(name)}" for name, (sql, _) in known.items()]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,7 +103,7 @@ def _rows_of_file(key: str, path: Path) -> Iterable[tuple[int | None, str, str]]
         _refuse(key, f"'{one_line(path.name)}' is not a readable UTF-8 text")
     lines = io.StringIO(text, newline=None)  # lines may end with carriage returns alone
     # Both names are known, so the character between them is the delimiter.
-    first = text.partition("\n")[0]
+    first = re.split(r"[\r\n]", text, maxsplit=1)[0]
     delimiter = next((sign for sign in DELIMITERS if sign in first), ",")
     rows = csv.reader(lines, strict=True, delimiter=delimiter)
     try:
