@@ -331,7 +331,8 @@ class RowQuestions(JointQuestions):
         hierarchy : list of str, optional
             Levels of areas, coarsest first. With `consistent`, combined with the marginals.
         marginals_at : mapping of lists of lists of str, optional
-            The keys of each table for some of these levels, instead of the marginals.
+            The keys of each table for some of these levels, instead of the marginals. For groupings
+            of consistent tables: the tables that are measured.
         consistent : bool or mapping, default False
             Whether all tables are made consistent; `{"non_negative": True}` returns integer tables.
 

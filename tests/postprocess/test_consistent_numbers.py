@@ -19,9 +19,14 @@ from dprelease.postprocess.consistent.reading import MeasuredColumn, Slices, on_
 from dprelease.postprocess.consistent.values import wanted_tables
 from dprelease.postprocess.families import Family, NoisedTable
 from dprelease.tables.family_tables import step_tables
-from tests.release.families_of_areas import declared
+from tests.release.families_of_areas import GROUPED, TREE, declared
 
 WHOLE = "{non_negative: true}"
+MEASURED_GROUPINGS = {
+    **GROUPED,
+    "asked": f"{TREE}\n    marginals_at: {{market: [[], [sex]], size: [[band, sex]]}}",
+    "consistent": "{groupings: [size, market]}",
+}
 
 
 def family_of(folder: Path, **asked: Any) -> Family:
@@ -70,9 +75,10 @@ DRAWS: dict[str, Callable[[int], Integers]] = {
 
 @pytest.mark.each
 @pytest.mark.parametrize("draw", DRAWS)
-@pytest.mark.parametrize("consistent", ["true", WHOLE])
+@pytest.mark.parametrize("consistent", ["true", WHOLE, "measured groupings"])
 def test_any_integers_give_tables_that_add_up(draw: str, consistent: str, tmp_path: Path) -> None:
-    family = family_of(tmp_path, consistent=consistent)
+    grouped = consistent == "measured groupings"
+    family = family_of(tmp_path, **(MEASURED_GROUPINGS if grouped else {"consistent": consistent}))
     made = published(family, noised(family, DRAWS[draw]))
     assert len(totals(made, "estimates")) == 1
     if consistent == WHOLE:

@@ -234,6 +234,31 @@ def test_groupings_cost_nothing(tmp_path: Path) -> None:
         assert rows[name]["cells"] == len(held)
 
 
+def test_measured_groupings_share_the_budget(tmp_path: Path) -> None:
+    """A measured table has the mean share of all others, times the root of its weight."""
+    tables = {**GROUPED, "asked": f"{TREE}\n    marginals_at: {{market: [[], [sex]]}}"}
+    target = ", targets: [{level: market, weight: 16}]"
+    shares, errors_of = [], []
+    for name, targets in (("equal", ""), ("weighted", target)):
+        plan = prepare(declared(tmp_path / name, **tables, consistent=f"{{{GROUPINGS}{targets}}}"))[
+            1
+        ]
+        (planned,) = agreed_errors(plan)
+        agreed = planned.agreed
+        share = {
+            one.name: 1 / float(agreed.moments_of(one).variance)
+            for one in (*agreed.shape.placed, *agreed.shape.grouping_tables)
+        }
+        mean = math.fsum(share[one.name] for one in agreed.shape.placed) / len(agreed.shape.placed)
+        shares.append((share["pop_market"] / mean, share["pop_market_sex"] / mean))
+        errors_of.append({row["table"]: row for row in planned.to_json()})
+    assert np.array(shares) == pytest.approx(np.array([[1, 1], [4, 1]]), rel=0.01)
+    row, summed = errors_of[0]["pop_market"], errors_of[0]["pop_size"]
+    assert row["estimate"] < row["one_table"] <= row["measured"]
+    assert summed["measured"] is None
+    assert errors_of[1]["pop_market"]["estimate"] < row["estimate"]
+
+
 def larger(column: str, by: float) -> Any:
     def change(table: pa.Table) -> pa.Table:
         rows = table.to_pylist()
@@ -293,6 +318,21 @@ REFUSED: dict[str, tuple[dict[str, str], str, str]] = {
     "a grouping as a key": (
         {"asked": "hierarchy: [state, town]\n    marginals: [[size]]", "consistent": "true"},
         "DP-CONSIST-002", "areas of one tree",
+    ),
+    "a measured table that towns do not have": (
+        {"asked": f"{TREE}\n    marginals_at: {{size: [[band]]}}", "consistent": "{groupings: size}"},
+        "DP-CONSIST-013", "must be tables of 'town'",
+    ),
+    "measured tables of no grouping": (
+        {"asked": f"{TREE}\n    marginals_at: {{market: [[]]}}", "consistent": "{groupings: size}"},
+        "DP-DECL-003", "levels are state, town, size",
+    ),
+    "a margin as a target": (
+        {
+            "asked": f"{TREE}\n    marginals_at: {{size: [[]]}}",
+            "consistent": "{groupings: size, targets: [{level: size, moe: 5}]}",
+        },
+        "DP-CONSIST-013", "no margin as a target",
     ),
     "a name of a column": (
         {"columns": "{size: {count: '*'}}", "consistent": "{groupings: size}"},

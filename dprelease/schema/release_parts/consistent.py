@@ -107,7 +107,8 @@ class ConsistentSpec(Model):
     integer tables are computed; by default least squares over all measured tables, and fast (along
     one chain of nested tables) at levels with very many cells. `composition`: totals of integer
     tables follow the composition of the area above, which needs the fast method. `groupings`: other
-    columns within whose areas the last level lies; their tables are sums of those of this level.
+    columns within whose areas the last level lies; their tables are sums of those of this level,
+    and those that `marginals_at` names are also measured.
     """
 
     non_negative: Flag = False
