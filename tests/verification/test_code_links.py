@@ -30,7 +30,7 @@ from dprelease.verification.after_publication.change_intervals import (
 from dprelease.verification.after_publication.code_links import code_links
 from dprelease.verification.after_publication.joint_errors import JointErrors
 from dprelease.verification.after_publication.release_tables import read_release_tables
-from tests.release.families_of_areas import GROUPED, TOWNS, published, written
+from tests.release.families_of_areas import GROUPED, TOWNS, TREE, published, written
 from tests.release.test_groupings import LeastSquares, frame
 from tests.replay import Keyed
 
@@ -107,10 +107,14 @@ def test_impossible_links_are_refused(case: str) -> None:
     assert text in str(caught.value)
 
 
-def test_errors_are_those_of_dense_least_squares(before: Path) -> None:
+@pytest.mark.parametrize("measured", ["", "\n    marginals_at: {market: [[], [band, sex]]}"])
+def test_errors_are_those_of_dense_least_squares(
+    measured: str, before: Path, tmp_path: Path
+) -> None:
     """Of sums and differences of cells, in tables of all levels and of groupings."""
-    exact = LeastSquares(before)
-    release = read_release_tables(before)
+    folder = published(tmp_path, **GROUPS, asked=TREE + measured) if measured else before
+    exact = LeastSquares(folder)
+    release = read_release_tables(folder)
     (family,) = (one for one in release.families if one.name == "pop")
     shape = Shape.of(family.tables)
     (column,) = consistent_columns(shape)
