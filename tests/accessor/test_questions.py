@@ -285,19 +285,27 @@ def test_types_of_pandas(name: str) -> None:
 
 
 def test_time_zones() -> None:
-    """Days are those in UTC, whatever zone a column has."""
-    schema = {
+    """Days are those of the declared zone; without one, another zone than UTC is refused."""
+    schema: dict[str, Any] = {
         "table": "people",
         "columns": {"day": {"type": "date", "lower": "2024-01-01", "upper": "2024-01-03"}},
     }
-    session = dprelease.Session(schema, epsilon=1000)
-    instants = pd.to_datetime(["2024-01-01 23:30", "2024-01-02 12:00"] * 100).tz_localize(
-        "Asia/Tokyo"
-    )
-    rows = pd.DataFrame({"day": instants})
-    rows.dp.use(session)
-    found = rows.dp.count(by="day", epsilon=80)
-    assert found["value"].tolist() == pytest.approx([100, 100, 0], abs=2)
+    instants = pd.to_datetime(["2024-01-02 00:30", "2024-01-02 12:00"] * 100)
+    rows = pd.DataFrame({"day": instants.tz_localize("Asia/Tokyo")})
+    with pytest.raises(DpReleaseError, match=r"DP-DATA-028(?s:.*)time_zone: Asia/Tokyo"):
+        counts_by_day(schema, rows)
+    local = {**schema, "source": {"frame": "people", "time_zone": "Asia/Tokyo"}}
+    assert counts_by_day(local, rows) == pytest.approx([0, 200, 0], abs=2)
+    for same in (rows, rows.assign(day=rows["day"].dt.tz_convert("UTC"))):
+        utc = {**schema, "source": {"frame": "people", "time_zone": "UTC"}}
+        known = utc if same is rows else schema
+        assert counts_by_day(known, same) == pytest.approx([100, 100, 0], abs=2)
+
+
+def counts_by_day(schema: dict[str, Any], rows: pd.DataFrame) -> list[int]:
+    session, copy = dprelease.Session(schema, epsilon=1000), rows.copy()
+    copy.dp.use(session)
+    return copy.dp.count(by="day", epsilon=80)["value"].tolist()  # type: ignore[no-any-return]
 
 
 def test_describe_takes_numbers_alone(df: pd.DataFrame) -> None:

@@ -455,7 +455,7 @@ def test_instants_in_every_column() -> None:
         "other texts": ["2024-02-29 14:30:00.5+02:00"],
         "ns": pd.Series([NOON], dtype="datetime64[ns]"),
         "us": pd.Series([NOON], dtype="datetime64[us]"),
-        "zoned": pd.Series([there]),
+        "zoned": pd.Series([there]).dt.tz_convert("UTC"),
     }
     wanted = {"at": ["2024-02-29 12:30:00.5"], "day": ["2024-02-29"]}
     found = meanings(declared_for(cells, wanted), pd.DataFrame(held(cells, wanted)))

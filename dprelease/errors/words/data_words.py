@@ -170,6 +170,13 @@ TEMPLATES: dict[str, Template] = {
         cause="The CSV source of '{table}'{named} has more than {most} columns.",
         fix="keep only the declared columns, or store it as Parquet.",
     ),
+    "DP-DATA-028": Template(
+        cause="The times of '{column}' have the time zone {zone}, and the table's schema declares "
+        "none, so that their hours and days would be those of UTC.",
+        fix="declare `time_zone` in the `source` of the schema, as in {{frame: {table}, time_zone: "
+        "{known}}}, for the hours and days of this zone; or convert the column to UTC, as by "
+        ".dt.tz_convert('UTC') in pandas.",
+    ),
     "DP-DATA-026": Template(
         cause="The source compares the {use} '{column}' by {comparison}: {equal} in the source, "
         "but differ in dprelease.",

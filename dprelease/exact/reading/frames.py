@@ -309,14 +309,18 @@ def read_as_declared(
 ) -> pa.Array | pa.ChunkedArray:
     """Return a column in a type that the engine reads, such that no value can make reading fail.
 
-    Raises DataError: DP-DATA-004 if the engine has no type for the column.
+    Raises DataError: DP-DATA-004 if the engine has no type for the column, DP-DATA-028 for a time
+    zone that is not declared.
     """
     import pyarrow as pa
 
     kind = given.type
     coded = pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind)
-    is_odd = is_unsupported_decimal(kind.value_type if coded else kind)
+    stored = kind.value_type if coded else kind
+    is_odd = is_unsupported_decimal(stored)
     declared_column = declared.table.columns[name]
+    if isinstance(declared_column, DateColumn | TimestampColumn):
+        _refuse_undeclared_zone(getattr(stored, "tz", None), name, declared)
     is_refused = may_lose_values(declared_column, "DECIMAL") or (
         isinstance(declared_column, DateColumn | TimestampColumn)
         and not reads_integers(declared_column.format)
@@ -327,6 +331,22 @@ def read_as_declared(
     if column is None:
         raise _type_mismatch_error(name, str(kind), declared)
     return column
+
+
+def _refuse_undeclared_zone(zone: str | None, name: str, declared: Declared) -> None:
+    """Raise DataError DP-DATA-028 for times with a zone, unless it is UTC or one is declared.
+
+    Otherwise their hours and days would silently be those of UTC.
+    """
+    source = declared.table.source
+    is_declared = source is not None and "time_zone" in source.model_fields_set
+    if zone is not None and zone.upper() not in UTC_NAMES and not is_declared:
+        table, known = declared.table.name, zone if zone[:1].isalpha() else "Europe/Vienna"
+        raise DataError("DP-DATA-028", table=table, column=name, zone=zone, known=known)
+
+
+UTC_NAMES = frozenset({"UTC", "ETC/UTC", "GMT", "ETC/GMT", "ZULU", "+00:00"})
+"""Names of UTC in Arrow, in upper case."""
 
 
 def _type_mismatch_error(name: str, physical: str, declared: Declared) -> DataError:

@@ -192,7 +192,7 @@ def syntax_replacement(node: exp.Expr, columns: Columns) -> str:
 
 def _of_zone(node: Any, _: Columns) -> str:
     x = node.this.sql("duckdb")
-    return f"{x} itself, and declare its `time_zone` in the table's schema: times are local there"
+    return f"{x} itself: times are local times of the `time_zone` of the `source` in the schema"
 
 
 def _of_item(node: Any, _: Columns) -> str:

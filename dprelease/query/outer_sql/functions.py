@@ -106,7 +106,7 @@ NOT_PURE = {
 
 ZONES = (
     ", which converts times between zones,",
-    "leave it out: times are local times of the `time_zone` that the table's schema declares",
+    "leave it out: times are local times of the `time_zone` of the `source` in the table's schema",
 )
 LEFT_OUT = {
     **NOT_PURE,
