@@ -375,6 +375,14 @@ class CoreReader:
             for node in nodes if isinstance(nodes, list) else [nodes] if nodes else []:
                 self._check_names(node, known)
 
+    def _refuse_unknown_keys(self, table: Table) -> None:
+        """Refuse a key that is no column; then other names only seem to be missing in GROUP BY."""
+        rows = self.core.rows
+        joined = {} if rows.join is None else self.tables[str(rows.join["table"])].columns
+        for name in self.core.group_by:
+            if name not in {*table.columns, *rows.derive, *joined}:
+                refuse("DP-QUERY-001", **unknown_column(table, name))
+
     def _check_names(self, node: exp.Expr, known: Collection[str]) -> None:
         """Refuse the columns of an expression that are not known over the noised table."""
         folded = {name.casefold() for name in known}
@@ -384,6 +392,7 @@ class CoreReader:
             table = self.tables[self.core.source]
             named = self.aliases.get(column.name, column)
             is_known = not isinstance(named, exp.Column) or named.name != column.name
+            self._refuse_unknown_keys(table)
             if column.name in table.columns or is_known:
                 refuse("DP-SQL-004", what=column.name[:LONGEST])
             refuse("DP-QUERY-001", **unknown_column(table, column.name))

@@ -124,14 +124,14 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-SQL-004": Template(
         cause="'{what}' is not a column in GROUP BY, an aggregate, or computed from them.",
-        fix="group by declared columns, and put conditions on rows in WHERE; to use a value that "
-        "is computed in each row, declare it in the table's schema as a column with an "
-        "`expression` or a `cut`.",
+        fix="add it to GROUP BY, or aggregate it, as in SUM(x); put conditions on rows in WHERE; a "
+        "value that is computed in each row may also be declared in the table's schema, as a "
+        "column with an `expression` or a `cut`.",
     ),
     "DP-SQL-005": Template(
         cause="{what} has no aggregate, and rows about people are never released.",
         fix="select COUNT(*), COUNT(DISTINCT id), SUM(column) or AVG(column), with GROUP BY for "
-        "groups.",
+        "groups; a window function reads such aggregates, as in SUM(COUNT(*)) OVER ().",
     ),
     "DP-SQL-006": Template(
         cause="{name} is not supported.",

@@ -77,9 +77,8 @@ def time_literal(term: Term, kind: Kind, place: Place) -> Term:
             right="a text that is not a date such as '2020-12-31'",
         ) from None
     if isinstance(moment, datetime) and moment.tzinfo is not None:
-        raise QueryError(
-            "DP-WHERE-007", place=place, left="An instant", right="one with a time zone"
-        )
+        advice = f"write the local time, as in TIMESTAMP '{moment.replace(tzinfo=None)}'"
+        raise not_allowed_error(term.sql, place, "times have no zone here", advice)
     return Term(f"{keyword} '{moment}'", kind)
 
 

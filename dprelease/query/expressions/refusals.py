@@ -120,8 +120,9 @@ def wrong_kind_error(node: exp.Expression, wanted: Kind, found: Kind, place: Pla
     if wanted is Kind.NUMBER and found in (Kind.DATE, Kind.TIMESTAMP):
         how = f"use epoch({part}) or a difference such as date_diff('day', a, b)"
         if isinstance(around, exp.Add | exp.Sub):
-            sign = "-" if isinstance(around, exp.Sub) else "+"
-            how = f"write {part} {sign} INTERVAL 3 DAY for days, or {how.removeprefix('use ')}"
+            sign, other = "-" if isinstance(around, exp.Sub) else "+", around.expression
+            days = other.name if isinstance(other, exp.Literal) and other.is_int else "3"
+            how = f"write {part} {sign} INTERVAL {days} DAY, or {how.removeprefix('use ')}"
     if (wanted, found) == (Kind.NUMBER, Kind.BOOLEAN):
         how = f"write if({node.unnest().sql('duckdb')[:LONGEST_QUOTE]}, 1, 0)"
     fields: dict[str, Any] = {

@@ -54,6 +54,7 @@ _FUNCTIONS = {
     "array_contains list_contains": "{y} IN (1, 2)",
     "isnan isinf": "{x} IS NULL: values that are no numbers are missing",
     "xor": "{x} <> {y}",
+    "width_bucket": "floor({x} / 10) * 10, the lower end of a band",
 }
 FUNCTIONS = {name: template for names, template in _FUNCTIONS.items() for name in names.split()}
 """The replacement of each function, by its name. `x` and `y` are its first arguments, `part` is the
@@ -90,6 +91,14 @@ _CASTS: dict[tuple[Kind, str], tuple[str, str]] = {
         for kind, words in (("date", "a date"), ("timestamp", "a time"))
     },
     (Kind.TEXT, "boolean"): ("not every text is a truth value", "compare it, as in {x} = 'yes'"),
+    **{
+        (kind, "timestamptz"): (
+            "times have no zone here",
+            "write the local time in the `time_zone` of the `source`, as in TIMESTAMP '2024-01-31 "
+            "08:00:00'",
+        )
+        for kind in (Kind.TEXT, Kind.TIMESTAMP, Kind.DATE)
+    },
     (Kind.NUMBER, "boolean"): ("a number is no condition", "write {x} <> 0"),
     (Kind.BOOLEAN, "number"): ("it has no cast to numbers", "write if({x}, 1, 0)"),
     (Kind.NUMBER, "number"): ("numbers are 64-bit floats", "write ROUND({x}{scale})"),

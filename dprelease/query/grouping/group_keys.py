@@ -106,7 +106,8 @@ class KeySpace:
 ID_AS_KEY = (
     "it names the privacy unit, so its groups would show who is in the data",
     "group by another column, and count the privacy units of each group: COUNT(DISTINCT id) in "
-    "SQL, `count_distinct` in a release file, nunique in pandas",
+    "SQL, `count_distinct` in a release file, nunique in pandas; a mean for each unit is a "
+    "quotient such as COUNT(*) / COUNT(DISTINCT id)",
 )
 """Why the id of the privacy unit can't be a key, and what to do instead."""
 

@@ -20,16 +20,18 @@ COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 
 
 def shifted_constant(node: exp.Expr) -> exp.Expr:
-    """Return the sum or difference of a constant date and an interval as a constant."""
+    """Return the sum or difference of a constant date and an interval, or days, as a constant."""
     left, right = _unwrapped(node.this), _unwrapped(node.expression)
     if isinstance(node, exp.Add) and isinstance(left, exp.Interval):
         left, right = right, left
     if isinstance(left, exp.Add | exp.Sub):
         left = shifted_constant(left)
     moment = _constant(left)
-    if moment is None or not isinstance(right, exp.Interval):
+    is_number = isinstance(right, exp.Literal) and right.is_int and len(right.name) < 9
+    is_number = is_number and not isinstance(moment, datetime)
+    if moment is None or not (is_number or isinstance(right, exp.Interval)):
         return node
-    amount, unit = _amount(right)
+    amount, unit = (int(right.name), "DAY") if is_number else _amount(right)
     amount = -amount if isinstance(node, exp.Sub) else amount
     try:
         moved = _moved(moment, amount, unit)

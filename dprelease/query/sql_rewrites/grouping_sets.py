@@ -166,7 +166,8 @@ class _Expansion:
 
     def _measure(self, node: exp.Expr) -> exp.Expr | None:
         """Return the column of an aggregate, or of an end of its interval, in the union."""
-        if not is_aggregate(node) and not is_interval(node):
+        is_grouping = isinstance(node, exp.Grouping | exp.GroupingId)  # it has been replaced
+        if is_grouping or not (is_aggregate(node) or is_interval(node)):
             return None
         body = node.copy()
         for part in list(body.expressions) if is_interval(node) else []:
@@ -186,7 +187,9 @@ class _Expansion:
             if self._text(key) not in self.keys:
                 refuse(node, f"{quoted(key)} is no key", "name keys of GROUP BY")
         self.groupings.setdefault(self._text(node), keys)
-        return self._name("level", self.groupings, self._text(node))
+        column = self._name("level", self.groupings, self._text(node))
+        is_item = node.parent is self.select
+        return exp.alias_(column, quoted(node), quoted=True) if is_item else column
 
     def _select_of(self, keys: Keys) -> exp.Select:
         """Return the SELECT of one set of keys, with NULL for the other keys."""

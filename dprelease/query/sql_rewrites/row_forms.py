@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from dprelease.query.expressions.date_terms import interval_amount
 from dprelease.query.expressions.nodes import strip_date_cast
 from dprelease.query.expressions.refusals import refusal_error
 from dprelease.query.expressions.replacements import (
@@ -309,8 +310,11 @@ class _RowForms:
 
     def _bin(self, node: exp.DateBin) -> exp.Expr:
         """Refuse time_bucket, whose buckets date_trunc gives."""
-        day = node.expression.sql("duckdb")[:30]
-        refuse(node, "rows are put into calendar units", f"write date_trunc('week', {day})")
+        time, (amount, unit) = quoted(node.expression), interval_amount(node.this) or (1, "WEEK")
+        fix = f"write date_trunc('{unit.lower()}', {time})"
+        if unit == "MINUTE" and amount > 1:
+            fix = f"GROUP BY date_trunc('hour', {time}), minute({time}) // {amount}"
+        refuse(node, "rows are put into calendar units", fix)
 
 
 def _joined_parts(node: Any) -> Iterator[exp.Expr]:
