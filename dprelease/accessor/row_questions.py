@@ -361,8 +361,7 @@ class RowQuestions(JointQuestions):
         """Return the noisy answer of one SELECT from the session's tables, by their names.
 
         Aggregates over declared keys are bounded and noised; everything around them is computed
-        from the noised values. The whole statement is charged once. EXPLAIN SELECT ... returns the
-        plan.
+        from the noised values, and charged once. EXPLAIN SELECT ... returns the plan.
 
         Parameters
         ----------

@@ -130,7 +130,7 @@ def test_a_quote_that_is_never_closed_brings_no_rows(tmp_path: Path) -> None:
         ("broken.parquet", b"PAR1 no", (), "DP-DATA-010"),
         ("empty.csv", b"", (), "DP-DATA-010"),
         ("people.json", b"{}", (), "DP-DATA-010"),
-        ("lines.csv", b"{\"a\":" * 40_000, (), "DP-DATA-010"),  # a cell too long for a header
+        ("lines.csv", b'{"a":' * 40_000, (), "DP-DATA-010"),  # a cell too long for a header
         ("people.csv", b"a,b\n1,2\n", ("--unit", "c"), "DP-DATA-011"),
     ],
 )
