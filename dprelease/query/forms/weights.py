@@ -150,7 +150,9 @@ def _effective_size_parts(columns: DeclaredColumns, declared: DeclaredColumn) ->
 def _design_error_parts(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnParts | None:
     """Return the sums of differences of all replicates; None if a column is refused.
 
-    The parts divide the share of the column equally among themselves.
+    The R parts divide the share of the column equally. Gaussian noise of a part with the largest
+    shift d then has the variance R d^2 / (2 rho): that of all R parts as one vector, whose squared
+    L2 sensitivity is R d^2, at the whole rho.
     """
     spec = declared.spec.options_of(DesignErrorSpec)
     weights = (spec.weight, *spec.replicates)
