@@ -431,6 +431,20 @@ def test_the_first_row_of_a_file_without_a_header_is_not_shown(
         assert list(found["n"]) == [len(lines)]
 
 
+def test_totals_below_a_sheet_are_declared(tmp_path: Path) -> None:
+    path, target = tmp_path / "t.xlsx", tmp_path / "t.yaml"
+    book = openpyxl.Workbook()
+    notes: list[list[object]] = [["Total", None, 6], [], [None, "Source: office"]]
+    for line in [["id", "area", "stays"], [1, "a", 2], [2, "b", 4], *notes]:
+        book.active.append(line)
+    book.save(path)
+    assert init(str(path), "--output", str(target))[0] == 0
+    declared = read_table(fill_in(target))
+    assert declared.table.source.footer == 2
+    assert declared.table.columns["id"].type == "integer"
+    assert list(exact(ask(declared, {"n": {"count": "*"}}), None)["n"]) == [2]
+
+
 def test_names_of_years_are_names(tmp_path: Path) -> None:
     """`--header 0` says that there are none, and `--header 1` that there are."""
     path = tmp_path / "t.csv"

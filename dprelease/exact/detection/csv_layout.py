@@ -263,15 +263,19 @@ def _notes_keys(records: Sequence[Record], width: int) -> dict[str, KeyValue]:
     Empty lines between them count, as they do for `footer`.
     """
     last = records[-MOST_TITLES:]
-    first = next(
-        (i for i, (_, cells) in enumerate(last) if _begins_notes(cells) and _end_notes(last[i:])),
-        None,
-    )
+    first = first_note([cells for _, cells in last])
     if first is None or not any(len(cells) == width for _, cells in last[first:]):
         return {}
     line, cells = last[-1]
     end = line + sum(cell.count("\n") for cell in cells)
     return {"footer": end - last[first][0] + 1}
+
+
+def first_note(rows: Sequence[Sequence[str]]) -> int | None:
+    """Return the index of the row from which on the last rows are totals and notes; or None."""
+    return next(
+        (i for i, row in enumerate(rows) if _begins_notes(row) and _end_notes(rows[i:])), None
+    )
 
 
 def _begins_notes(cells: Sequence[str]) -> bool:
@@ -280,6 +284,6 @@ def _begins_notes(cells: Sequence[str]) -> bool:
     return word in END_WORDS
 
 
-def _end_notes(records: Sequence[Record]) -> bool:
-    """Return whether records are notes: each is one text, or begins with a word of notes."""
-    return all(_filled(cells) <= 1 or _begins_notes(cells) for _, cells in records)
+def _end_notes(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether rows are notes: each is one text, or begins with a word of notes."""
+    return all(_filled(cells) <= 1 or _begins_notes(cells) for cells in rows)

@@ -45,6 +45,7 @@ from dprelease.exact.sources.sheet_headers import (
     begins_with_values,
     find_header,
     header_names,
+    note_rows,
 )
 from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description
 from dprelease.schema.columns import Column, IntegerColumn, NumberColumn
@@ -194,6 +195,7 @@ class ExcelReader(CellReader):
             _, _, columns = sheet_columns(file, table, found.row)
             source: dict[str, Any] = {} if table is None else {"sheet": table}
             source |= {} if found.row == 1 else {"header": found.row}
+            source |= {"footer": notes} if (notes := note_rows(sheet)) else {}
             described = [(name, TEXT_OR_NUMBER) for name in columns]
             plain = Description(described, source, tuple(columns), note=found.note)
             return self._with_form(plain, file, sheet.formulas)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Protocol
 
-from dprelease.exact.detection.csv_layout import is_row_of_values
+from dprelease.exact.detection.csv_layout import MOST_TITLES, first_note, is_row_of_values
 from dprelease.exact.reading.cell_texts import texts_of
 from dprelease.exact.reading.line_selection import join_header_rows
 
@@ -103,6 +103,14 @@ def begins_with_values(sheet: RowsOfCells) -> bool:
     places = [*rows[0]] if rows else []
     texts = [[text or "" for text in texts_of(map(row.get, places))] for row in rows]
     return bool(texts) and is_row_of_values(texts[0], texts[1:])
+
+
+def note_rows(sheet: RowsOfCells) -> int:
+    """Return how many of the last rows of a short sheet are totals and notes."""
+    rows = [cells for _, cells in islice(sheet.rows(), LOOKED_AT + 1)]
+    last = rows[-MOST_TITLES:] if len(rows) <= LOOKED_AT else []
+    first = first_note([[text or "" for text in texts_of(row.values())] for row in last])
+    return 0 if first is None else len(last) - first
 
 
 def _are_names(names: Cells, below: Sequence[Cells]) -> bool:
