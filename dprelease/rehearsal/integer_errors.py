@@ -15,7 +15,8 @@ import numpy as np
 
 from dprelease.consistency.algebra import Table
 from dprelease.consistency.family import Cliques, integer_pieces, table_of_cliques
-from dprelease.consistency.fixed_point import Whole, value_bits
+from dprelease.consistency.fixed_point import FixedPointRangeError, Whole, value_bits
+from dprelease.consistency.group_changes import with_groups
 from dprelease.consistency.tree import Tree
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Floats
@@ -25,6 +26,7 @@ from dprelease.postprocess.consistent.family_shape import Shape, zeros_of
 from dprelease.postprocess.consistent.step import Consistent
 from dprelease.postprocess.consistent.values import refinements_of
 from dprelease.query.aggregates.count import Count
+from dprelease.query.grouping.group_keys import Key
 from dprelease.rehearsal.draws import Draws, zipf_weights
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 from dprelease.schema.table import Table as DeclaredTable
@@ -108,15 +110,15 @@ def _normal(draws: Draws, n: int) -> Floats:
 def _errors(
     column: FamilyColumn, spec: ConsistentSpec, truth: list[Whole], draws: Draws
 ) -> Iterator[tuple[str, float]]:
-    """Yield the name of each table and the mean absolute error of its cells."""
+    """Yield the name of each integer table and the mean absolute error of its cells."""
     shape = column.shape
+    areas = [*truth, *(_sums_of_groups(key, truth[-1]) for key in shape.groupings)]
     measured = {}
-    for level, tables in enumerate(column.noise_moments):
-        for table, moments in tables:
-            true = _margin(truth[level], table)
-            noise = math.sqrt(moments.variance) * _normal(draws, true.size).reshape(true.shape)
-            rounded = np.rint(float(moments.mean) + noise).astype(np.int64)
-            measured[level, table] = true + rounded
+    for placed in (one for level in range(len(areas)) for one in shape.at(level)):
+        true, moments = _margin(areas[placed.level], placed.attributes), column.moments_of(placed)
+        noise = math.sqrt(moments.variance) * _normal(draws, true.size).reshape(true.shape)
+        rounded = np.rint(float(moments.mean) + noise).astype(np.int64)
+        measured[placed.level, placed.attributes] = true + rounded
 
     def read(level: int, table: Table, start: int, stop: int) -> Whole:
         return measured[level, table][start:stop]
@@ -126,15 +128,29 @@ def _errors(
     enough = 1 << (room * largest).bit_length()
     if value_bits(shape.sizes, enough) < 0:
         return  # a release would cut its measurements
-    variances = column.variances.with_largest(enough)
+    try:
+        variances = with_groups(column.variances.with_largest(enough), read)
+    except FixedPointRangeError:
+        return  # a release would use a coarser lattice
     integers: list[list[Cliques]] = [[] for _ in shape.levels]
     for piece in integer_pieces(variances, read, refinements_of(column, spec)):
         for at in range(0 if piece.estimates.top else 1, len(piece.whole)):
             integers[piece.estimates.level + at].append(piece.whole[at])
-    for placed in shape.placed:
-        parts = [table_of_cliques(one, placed.attributes) for one in integers[placed.level]]
-        apart = np.concatenate(parts) - _margin(truth[placed.level], placed.attributes)
+    for placed in (*shape.placed, *(table for tables in shape.grouped for table, _ in tables)):
+        level = min(placed.level, len(integers) - 1)
+        cells = np.concatenate(
+            [table_of_cliques(one, placed.attributes) for one in integers[level]]
+        )
+        if placed.level > level:
+            cells = _sums_of_groups(shape.groupings[placed.level - len(integers)], cells)
+        apart = cells - _margin(areas[placed.level], placed.attributes)
         yield placed.name, float(np.abs(apart).mean())
+
+
+def _sums_of_groups(key: Key, leaves: Whole) -> Whole:
+    sums = np.zeros((key.size, *leaves.shape[1:]), np.int64)
+    np.add.at(sums, key.ancestors.numbers, leaves)
+    return sums
 
 
 def _margin(cells: Whole, table: Table) -> Whole:
