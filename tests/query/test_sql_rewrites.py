@@ -256,6 +256,12 @@ REPLACED = {
     "sex || city = 'FBern'": "sex = 'F' AND city = 'Bern'",
     "concat_ws('-', sex, age) = 'F-1'": "sex = 'F' AND age = 1",
     "round(pay, age) = 1": "ROUND(pay, 2)",
+    "list_contains(['Bern'], city)": "city IN ('Bern')",
+    "day LIKE '2020%'": "strftime(day, '%Y-%m-%d')",
+    "age LIKE '1%'": "age BETWEEN 10 AND 19",
+    "name LIKE 'a!_b' ESCAPE '!'": "name LIKE 'a!_b'",
+    "width_bucket(pay, 0, 900, 9) = 1": "floor(pay / 10) * 10",
+    "day::TIMESTAMP > '2020-01-01T08:00+01:00'": "TIMESTAMP '2020-01-01 08:00:00'",
     "(age & 1) = 1": "AND, OR or NOT",
 }
 

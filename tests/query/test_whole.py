@@ -63,6 +63,7 @@ REFUSED = {
         SELECT COUNT(*) INTO x FROM people
         SELECT x.people.sex, COUNT(*) FROM people GROUP BY x.people.sex
         SELECT COUNT(*) FROM people WHERE TRIM(name, 'x') = 'y'
+        SELECT COUNT(*) FROM people WHERE date(born, 'UTC') = '2020-01-01'
         SELECT COUNT(*) FROM people WHERE date_diff('day', born, born, born) = 1
     """,
     "DP-SQL-003": """

@@ -123,6 +123,10 @@ def wrong_kind_error(node: exp.Expression, wanted: Kind, found: Kind, place: Pla
             sign, other = "-" if isinstance(around, exp.Sub) else "+", around.expression
             days = other.name if isinstance(other, exp.Literal) and other.is_int else "3"
             how = f"write {part} {sign} INTERVAL {days} DAY, or {how.removeprefix('use ')}"
+    if wanted is Kind.TEXT and found in (Kind.DATE, Kind.TIMESTAMP):
+        how = f"write strftime({part}, '%Y-%m-%d') for its text, or compare it with dates"
+    if (wanted, found) == (Kind.TEXT, Kind.NUMBER):
+        how = f"compare it with numbers, as in {part} BETWEEN 10 AND 19"
     if (wanted, found) == (Kind.NUMBER, Kind.BOOLEAN):
         how = f"write if({node.unnest().sql('duckdb')[:LONGEST_QUOTE]}, 1, 0)"
     fields: dict[str, Any] = {

@@ -51,7 +51,10 @@ _FUNCTIONS = {
     "make_timestamp": "a constant, as in TIMESTAMP '2024-01-31 08:00:00'",
     "strptime try_strptime": "a constant, as in DATE '2024-01-31'; a column of texts that are "
     "dates is declared with `type: date` and its `format`",
-    "array_contains list_contains": "{y} IN (1, 2)",
+    "array_contains list_contains": "{y} IN ({items})",
+    "cast": "CAST({x} AS DATE)",
+    "now today current_date current_timestamp": "a constant, as in DATE '2024-01-31'",
+    "random rand": "conditions on columns: the rows of a sample would differ in each run",
     "isnan isinf": "{x} IS NULL: values that are no numbers are missing",
     "xor": "{x} <> {y}",
     "width_bucket": "floor({x} / 10) * 10, the lower end of a band",
@@ -145,10 +148,8 @@ def function_replacement(node: exp.Expr, name: str, columns: Columns) -> str:
     template = FUNCTIONS.get(name)
     if template is None:
         return ""
-    arguments = list(node.iter_expressions())
-    if not arguments:
-        return ""
-    first, second = arguments[0], arguments[1] if len(arguments) > 1 else None
+    first, second, *_ = [*node.iter_expressions(), exp.Null(), None]
+    items = first.expressions if isinstance(first, exp.Array) else []
     x = first.sql("duckdb")
     return template.format(
         x=x,
@@ -156,6 +157,7 @@ def function_replacement(node: exp.Expr, name: str, columns: Columns) -> str:
         part=_text_in_pattern(second),
         compared=_text_in_pattern(_compared_text(node)),
         condition=example_condition(first, columns),
+        items=", ".join(one.sql("duckdb") for one in items) or "1, 2",
     )
 
 
@@ -223,7 +225,7 @@ def _of_tuple(node: Any, _: Columns) -> str:
     if isinstance(around, exp.EQ) and isinstance(around.expression, exp.Tuple):
         return equal_rows(around.this, [around.expression])
     if not isinstance(around, exp.Distinct):
-        return ""
+        return "comparisons of single values, joined by AND and OR"
     names = ", ".join(part.sql("duckdb") for part in parts)
     return counted_groups(names)
 
@@ -296,5 +298,9 @@ _SYNTAX: dict[type, Callable[[Any, Columns], str]] = {
     exp.IntDiv: lambda node, _: (
         f"floor({node.this.sql('duckdb')} / {node.expression.sql('duckdb')})"
     ),
-    **dict.fromkeys((exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseNot), lambda *_: "AND, OR or NOT"),
+    **dict.fromkeys(
+        (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseNot),
+        lambda *_: "AND, OR or NOT for conditions; x % 2 is the last bit of a number",
+    ),
+    exp.Escape: lambda node, _: f"{node.this.sql('duckdb')}, in which _ is any character",
 }  # fmt: skip

@@ -22,7 +22,7 @@ _BY_ARGS: dict[tuple[str, ...], tuple[type, ...]] = {
     (): (exp.Null,),
     _ONE: (
         exp.AnyValue, exp.Avg, exp.CountIf, exp.DayOfWeek, exp.Dayname, exp.Monthname, exp.Sign,
-        exp.StddevPop, exp.VariancePop,
+        exp.Date, exp.StddevPop, exp.VariancePop,
         exp.Boolean, exp.Ceil, exp.Day, exp.DayOfWeekIso, exp.DayOfYear, exp.Floor,
         exp.From, exp.Having, exp.Hour, exp.Length, exp.Lower, exp.Max, exp.Median, exp.Min,
         exp.Minute, exp.Mode, exp.Month, exp.Neg, exp.Not, exp.Paren, exp.Quarter, exp.Second,
@@ -32,9 +32,9 @@ _BY_ARGS: dict[tuple[str, ...], tuple[type, ...]] = {
     ),
     _TWO: (
         exp.Add, exp.And, exp.Filter, exp.IntDiv, exp.Pow, exp.WithinGroup,
-        exp.Div, exp.EQ, exp.RegrR2, exp.GT, exp.GTE, exp.Is, exp.LT, exp.LTE,
+        exp.DateAdd, exp.DateSub, exp.Div, exp.EQ, exp.RegrR2, exp.GT, exp.GTE, exp.Is,
         exp.Left, exp.Log, exp.Mod, exp.Mul, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Nullif,
-        exp.Or, exp.PercentileCont, exp.PercentileDisc, exp.StartsWith, exp.Sub,
+        exp.LT, exp.LTE, exp.Or, exp.PercentileCont, exp.PercentileDisc, exp.StartsWith, exp.Sub,
     ),
     _MANY: (exp.Coalesce, exp.In),
     ("this", "expression", "negate"): (exp.ILike, exp.Like),

@@ -222,7 +222,8 @@ def _formatted_date(node: exp.TimeToStr, table: Table) -> KeyColumn:
     is_day = level == 2 and parts & months_of_year and parts & {"%d", "%-d"}
     if "%Y" not in parts or level == len(levels) or (level == 2 and not is_day):
         reason = "a key names a year, a month or a day, as '%Y', '%Y-%m' and '%Y-%m-%d' do"
-        refuse(node, reason, "use month(d), monthname(d), day(d), dayname(d) or hour(d) for parts")
+        fix = "use date_trunc('week', d) for weeks, and month(d), day(d), dayname(d) or hour(d) "
+        refuse(node, reason, f"{fix}for parts")
     unit = exp.Var(this=("YEAR", "MONTH", "DAY")[level])
     key = _truncated_date(exp.TimestampTrunc(this=node.this, unit=unit), table)
     return replace(key, format=text)

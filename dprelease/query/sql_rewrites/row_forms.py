@@ -99,7 +99,8 @@ class _RowForms:
             **dict.fromkeys((exp.DPipe, exp.Concat, exp.ConcatWs), self._joined_texts),
             exp.Log: self._logarithm,
             **dict.fromkeys((exp.Like, exp.ILike), self._any_pattern),
-            exp.DateAdd: self._moved, exp.DateSub: self._moved, exp.AtTimeZone: self._refused,
+            **dict.fromkeys((exp.DateAdd, exp.DateSub), self._moved),
+            exp.Date: self._day, exp.AtTimeZone: self._refused,
             **dict.fromkeys(COMPARISONS, compared_with_interval),
         }  # fmt: skip
 
@@ -234,6 +235,7 @@ class _RowForms:
     def _difference(self, node: exp.DateDiff) -> exp.Expr:
         """Return date_diff in years to weeks by parts of the dates; shorter units stay."""
         unit = node.args["unit"].name.upper() if node.args.get("unit") is not None else ""
+        unit = unit.removesuffix("S")
         per_year = {"YEAR": 1, "QUARTER": 4, "MONTH": 12}.get(unit)
         if unit == "WEEK":
             days = exp.DateDiff(
@@ -245,6 +247,7 @@ class _RowForms:
             if unit not in UNITS_OF_A_DAY:
                 fix = "use 'year', 'quarter', 'month', 'week', 'day', 'hour', 'minute' or 'second'"
                 refuse(node, "it counts none of the units that rows have", fix)
+            node.set("unit", exp.Var(this=unit))
             return node
         last, first = (
             months(self._inner(strip_date_cast(side)), unit, per_year)
@@ -270,6 +273,10 @@ class _RowForms:
         """Return the difference of dates in days, and that of a constant and an interval."""
         found = shifted_constant(node)
         return difference_of_dates(node, self.table) if found is node else found
+
+    def _day(self, node: exp.Date) -> exp.Expr:
+        """Return date(t) as a cast."""
+        return self._cast(exp.Cast(this=node.this, to=exp.DataType.build("date")))
 
     def _moved(self, node: exp.Expr) -> exp.Expr:
         """Return date_add(t, INTERVAL 3 DAY) as a sum."""

@@ -235,7 +235,8 @@ class _Rewriter:
         while isinstance(item, exp.Paren):
             item = item.this
         if any(own_aggregates(item)):
-            refuse(item, "a key is computed from one row, and not from an aggregate", "use columns")
+            fix = "compare with a constant, or with a parameter that has an earlier answer"
+            refuse(item, "a key is computed from one row, and not from an aggregate", fix)
         return item
 
     def _key(self, node: exp.Expr) -> exp.Expr:
