@@ -55,7 +55,7 @@ def test_codes_are_unique_and_classes_few() -> None:
     assert len(KINDS) <= 17
 
 
-def test_all_findings_come_together() -> None:
+def test_release_and_table_errors_come_together() -> None:
     """Mistakes in the release file and in its table are told at once."""
     text = (
         (BAD / "DP-SCHEMA-001_bounds_exchanged.yaml")

@@ -98,7 +98,7 @@ def test_workloads_run_on_spark(
 
 
 @pytest.mark.parametrize(("enough", "rounds"), [(1e9, 3), (0.0, 1)], ids=["quick", "slow"])
-def test_a_round_on_spark_that_takes_long_is_not_repeated(
+def test_long_spark_rounds_are_not_repeated(
     enough: float, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And what is found is told at once: a table of large rows is not waited for in silence."""
@@ -109,7 +109,7 @@ def test_a_round_on_spark_that_takes_long_is_not_repeated(
     assert called == ["ours", "own"] * (rounds + (enough > 0))
 
 
-def test_each_comparison_is_shown_when_it_was_made(capsys: pytest.CaptureFixture[str]) -> None:
+def test_comparisons_are_shown_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     def made() -> Iterator[on_spark.OnSpark]:
         for name in ("first", "second"):
             yield on_spark.OnSpark(name, 2000, 1.0, 2.0, 1.0, 1.0)
@@ -120,7 +120,7 @@ def test_each_comparison_is_shown_when_it_was_made(capsys: pytest.CaptureFixture
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("work", workloads.WORKLOADS, ids=lambda work: work.name)
-def test_plain_sql_writes_the_tables_that_are_published(
+def test_plain_sql_writes_the_published_tables(
     tmp_path_factory: pytest.TempPathFactory, work: workloads.Workload
 ) -> None:
     """As many files as tables; where rows are not bounded, of the same counts in no more cells."""
@@ -144,7 +144,7 @@ def test_plain_sql_writes_the_tables_that_are_published(
 
 
 @pytest.mark.audit
-def test_the_large_release_has_two_hundred_tables(tmp_path: Path) -> None:
+def test_large_release_has_200_tables(tmp_path: Path) -> None:
     large.make(tmp_path, 3000)
     declaration = read_declaration(tmp_path / "large.yaml")
     assert len(declaration.spec.queries) == 200
@@ -174,7 +174,7 @@ def test_growth_is_measured_and_drawn(
     assert "cells" in capsys.readouterr().out
 
 
-def test_growth_that_is_not_straight_is_told() -> None:
+def test_nonlinear_growth_is_reported() -> None:
     def measured(name: str, cost: Callable[[int], float]) -> list[aggregation.Comparison]:
         sizes = (1_000_000, 10_000_000, 50_000_000)
         return [aggregation.Comparison(name, rows, cost(rows), 1.0) for rows in sizes]

@@ -15,7 +15,7 @@ from examples.census.nation.generate import ADULTS_ALONE, LEVELS, Size, codes, g
 TINY = Size(counties=2, tracts=2, block_groups=2, blocks=5)
 
 
-def test_codes_begin_with_those_of_the_area_above() -> None:
+def test_codes_start_with_the_code_of_the_parent_area() -> None:
     by_level = codes(np.random.default_rng(1), Size(states=3, blocks=4))
     for (above, _), (names, parents) in zip(by_level, by_level[1:], strict=False):
         assert all(name.startswith(above[p]) for name, p in zip(names, parents, strict=True))
@@ -24,7 +24,7 @@ def test_codes_begin_with_those_of_the_area_above() -> None:
         assert set(parents.tolist()) == set(range(len(above)))
 
 
-def test_a_state_is_made_again_and_has_no_impossible_person(tmp_path: Path) -> None:
+def test_state_is_reproducible_and_plausible(tmp_path: Path) -> None:
     for name in ("one", "two"):
         generate(tmp_path / name, TINY)
     for file in (tmp_path / "one").iterdir():
@@ -35,7 +35,7 @@ def test_a_state_is_made_again_and_has_no_impossible_person(tmp_path: Path) -> N
     assert len(races()) == 63
 
 
-def test_the_story_is_told(tmp_path: Path) -> None:
+def test_story_runs(tmp_path: Path) -> None:
     story.tell(tmp_path, TINY)
     assert dprelease.verify(tmp_path / "out" / "redistricting").ok
     with (tmp_path / "errors.csv").open(encoding="utf-8") as file:

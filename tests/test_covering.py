@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.mark.parametrize("together", [1, 2, 3])
 @pytest.mark.parametrize("sizes", [(4,), (3, 5), (4, 6, 2), (2, 2, 2, 2), (7, 3, 3, 2)])
-def test_any_values_of_different_axes_occur_together(sizes: tuple[int, ...], together: int) -> None:
+def test_all_pairs_of_values_occur(sizes: tuple[int, ...], together: int) -> None:
     cells = list(product(*map(range, sizes)))
     found = cover(cells, together)
     for axes in combinations(range(len(sizes)), together):
@@ -28,7 +28,7 @@ def test_any_values_of_different_axes_occur_together(sizes: tuple[int, ...], tog
     assert len(found) == len(cells) if is_whole else len(found) < len(cells)
 
 
-def test_the_whole_product_is_there_for_audits() -> None:
+def test_audits_have_the_whole_product() -> None:
     cells = thinned("abcd", range(6), [True, False])
     assert [cell.values for cell in cells] == list(product("abcd", range(6), [True, False]))
     assert [bool(cell.marks) for cell in cells].count(False) == 24
@@ -56,7 +56,7 @@ def test_kinds(i, kind): pass
 """
 
 
-def test_a_share_is_run_each_time_and_the_rest_in_audits(tmp_path: Path) -> None:
+def test_share_mark_selects_a_part(tmp_path: Path) -> None:
     """Spread evenly, one at least; a case that is named is always run."""
     (tmp_path / "conftest.py").write_text("from tests.conftest import *\n")
     (tmp_path / "test_held.py").write_text(HELD)

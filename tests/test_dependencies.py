@@ -32,7 +32,7 @@ def bounds(text: str) -> tuple[list[Version], list[Version]]:
 
 
 @pytest.mark.parametrize("text", DECLARED)
-def test_both_bounds(text: str) -> None:
+def test_requirements_have_two_bounds(text: str) -> None:
     """One of each; the upper one is a whole version: the next major one, or a minor one of 0."""
     lower, upper = bounds(text)
     assert len(lower) == len(upper) == 1, text
@@ -43,7 +43,7 @@ def test_both_bounds(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", DECLARED)
-def test_what_is_installed_is_tried(text: str) -> None:
+def test_installed_versions_are_within_bounds(text: str) -> None:
     """It is within the bounds: what nobody has tried is not allowed."""
     name = Requirement(text).name
     try:
@@ -53,14 +53,14 @@ def test_what_is_installed_is_tried(text: str) -> None:
     assert found in Requirement(text).specifier
 
 
-def test_no_bound_differs_between_extras() -> None:
+def test_bounds_agree_between_extras() -> None:
     found: dict[str, set[str]] = {}
     for text in DECLARED:
         found.setdefault(Requirement(text).name, set()).add(str(Requirement(text).specifier))
     assert {name: kinds for name, kinds in found.items() if len(kinds) > 1} == {}
 
 
-def test_the_oldest_versions_are_constraints() -> None:
+def test_constraints_are_the_oldest_versions() -> None:
     """One for every package that is declared, each the oldest that its bounds allow."""
     oldest = {Requirement(line).name: line for line in constraints()}
     assert oldest.keys() == {canonicalize_name(Requirement(text).name) for text in DECLARED}
@@ -81,7 +81,7 @@ def imported(path: Path) -> set[str]:
     return {name.split(".")[0] for name in names}
 
 
-def test_what_is_imported_is_declared() -> None:
+def test_imported_packages_are_declared() -> None:
     """By the project itself, or it is a part of what is: chance brings nothing along."""
     declared = {canonicalize_name(Requirement(text).name) for text in DECLARED}
     assert set(PARTS.values()) <= declared

@@ -34,7 +34,7 @@ def shape_of(folder: Path) -> dict[str, object]:
     return shapes
 
 
-def test_the_examples_are_there() -> None:
+def test_examples_exist() -> None:
     """The whole releases that the README speaks of are found."""
     assert {"nist_acs", "bike_trips", "census"} <= {folder.name for folder in FOLDERS}
 

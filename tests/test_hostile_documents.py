@@ -30,7 +30,7 @@ SLOW = {"matrix", "declarations", "ledgers"}
     [pytest.param(one, marks=[pytest.mark.audit] if one in SLOW else []) for one in GROUPS],
 )
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.audit)])
-def test_what_is_read(group: str, whole: bool, tmp_path: Path) -> None:
+def test_hostile_files_are_read_or_refused_in_time(group: str, whole: bool, tmp_path: Path) -> None:
     extent = ["whole"] if whole else []
     command = [sys.executable, "-m", "tests.hostile", str(tmp_path), group, *extent]
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
@@ -46,7 +46,7 @@ def test_what_is_read(group: str, whole: bool, tmp_path: Path) -> None:
     assert done.stdout.count("\n") == sum(1 for _ in GROUPS[group](whole))
 
 
-def test_a_manifest_that_nobody_could_verify(
+def test_manifest_above_the_limit_is_refused_before_charge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Readers of manifests have a limit: what is beyond is refused before it is charged."""
@@ -61,7 +61,7 @@ def test_a_manifest_that_nobody_could_verify(
     assert [entry.kind for entry in Ledger(tmp_path / "ledger.sqlite").history()] == ["open"]
 
 
-def test_a_source_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_missing_source_is_named(tmp_path: Path) -> None:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "people.csv").unlink()

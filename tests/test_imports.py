@@ -38,7 +38,7 @@ def loaded(code: str) -> set[str]:
     return {name.split(".")[0] for name in modules(code)}
 
 
-def test_importing_the_package_loads_nothing_heavy() -> None:
+def test_import_loads_no_heavy_modules() -> None:
     assert not loaded("import dprelease") & (
         HEAVY | {"numpy", "scipy", "pydantic", "sqlglot", "typer"}
     )
@@ -53,7 +53,7 @@ def test_help_and_plan_load_no_database(tmp_path: Path) -> None:
     assert not loaded(RUN.format(["check", release])) & HEAVY
 
 
-def test_a_release_loads_no_more_than_it_needs(tmp_path: Path) -> None:
+def test_release_loads_only_needed_modules(tmp_path: Path) -> None:
     """A pure budget and discrete noise need neither SciPy nor loss distributions."""
     release = tmp_path / "W1_count.yaml"
     workloads.make(tmp_path, 500)
@@ -84,7 +84,7 @@ def test_a_release_loads_no_more_than_it_needs(tmp_path: Path) -> None:
     }
 
 
-def test_a_plan_loads_no_source_of_randomness(tmp_path: Path) -> None:
+def test_plan_loads_no_entropy(tmp_path: Path) -> None:
     workloads.make(tmp_path, 500)
     found = modules(RUN.format(["plan", str(tmp_path / "W1_count.yaml")]))
     unneeded = {"cryptography", "dp_accounting", "duckdb", "pyarrow", "scipy", "sqlite3"}
@@ -92,7 +92,7 @@ def test_a_plan_loads_no_source_of_randomness(tmp_path: Path) -> None:
     assert "dprelease.exact" not in found
 
 
-def test_no_release_of_files_loads_pandas(tmp_path: Path) -> None:
+def test_release_of_files_does_not_load_pandas(tmp_path: Path) -> None:
     """Arrow's ways to NumPy do, which takes half as long as everything else that is loaded."""
     workloads.make(tmp_path, 50_000)  # some people have more rows in a group than are kept
     releases = sorted(tmp_path.glob("U[0-9]_*.yaml"))  # of the types that users have
@@ -105,7 +105,7 @@ def test_no_release_of_files_loads_pandas(tmp_path: Path) -> None:
     ("order", "first_use"),
     [("import pandas, dprelease", "Session"), ("import dprelease, pandas", "dp")],
 )
-def test_the_first_use_of_a_session_registers_the_accessor(order: str, first_use: str) -> None:
+def test_first_use_of_a_session_registers_the_accessor(order: str, first_use: str) -> None:
     """Until then, what is loaded with pandas is next to nothing."""
     more = modules(order) - modules("import pandas")
     assert {name.split(".")[0] for name in more} == {"dprelease"}

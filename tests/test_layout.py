@@ -21,7 +21,7 @@ def test_no_folder_has_many_files() -> None:
     assert {str(folder): n for folder, n in counted.items() if n > MOST_FILES} == {}
 
 
-def test_every_folder_says_what_it_is() -> None:
+def test_every_folder_has_a_docstring() -> None:
     folders = {file.parent for file in FILES}
     silent = [
         str(folder)

@@ -85,7 +85,7 @@ def _arguments() -> Iterator[tuple[str, Callable[..., Any], str, Any]]:
                 yield way, function, name, kinds
 
 
-def test_texts_of_commands_are_no_paths() -> None:
+def test_text_options_of_commands_are_no_paths() -> None:
     texts = {(way, name) for way, _, name, kinds in _arguments() if Path not in kinds}
     assert {name for way, name in texts - PATHS_AS_TEXTS if (way, name) != ("attack", "on")} <= {
         *TEXTS.split()
@@ -101,7 +101,7 @@ def test_texts_of_commands_are_no_paths() -> None:
         if Path in kinds or (way, name) == ("init", "source")
     ],
 )
-def test_commands(
+def test_commands_refuse_uris(
     function: Callable[..., Any],
     name: str,
     kinds: set[Any],
@@ -120,7 +120,7 @@ def test_commands(
 
 
 @pytest.mark.parametrize("uri", URIS)
-def test_nothing_is_published_or_charged(
+def test_refused_uris_publish_and_charge_nothing(
     uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path)
@@ -163,7 +163,7 @@ OTHERS = {"districts", "on"}
     ],
 )
 @pytest.mark.parametrize("kind", [str, Path])
-def test_functions(function: Callable[..., Any], name: str, kind: type) -> None:
+def test_functions_refuse_uris(function: Callable[..., Any], name: str, kind: type) -> None:
     needed: dict[str, Any] = {
         one.name: "x"
         for one in inspect.signature(function).parameters.values()
@@ -192,7 +192,7 @@ def _fields(model: type[BaseModel], seen: set[type]) -> Iterator[tuple[str, Call
             todo += [*typing.get_args(part), *getattr(part, "__metadata__", ())]
 
 
-def test_keys() -> None:
+def test_path_keys_are_listed() -> None:
     """Every key that is a path is one here, and each text key was looked at once."""
     found = {*_fields(ReleaseSpec, seen := set()), *_fields(Table, seen)}
     assert {field for field, read in found if read is to_local_path} == set(KEYS)
@@ -217,7 +217,7 @@ KEYS: dict[str, tuple[str, str, str]] = {
 
 @pytest.mark.parametrize("uri", URIS)
 @pytest.mark.parametrize("key", sorted(KEYS))
-def test_what_a_key_refuses(key: str, uri: str, tmp_path: Path) -> None:
+def test_path_keys_refuse_uris(key: str, uri: str, tmp_path: Path) -> None:
     file, old, new = KEYS[key]
     write(tmp_path, file, old, new.format(uri))
     with pytest.raises(DpReleaseError) as caught:
@@ -227,7 +227,7 @@ def test_what_a_key_refuses(key: str, uri: str, tmp_path: Path) -> None:
     assert found == {("DP-VAR-009" if elsewhere else "DP-PATH-001", file)}
 
 
-def test_a_source_of_one_slash(tmp_path: Path) -> None:
+def test_uri_with_one_slash_is_refused(tmp_path: Path) -> None:
     """What Spark takes for a URI is no path of the engine duckdb, which has no such folder."""
     write(tmp_path, "people.yaml", "people.csv", "hdfs:/data/people.parquet")
     with pytest.raises(DeclarationError, match="DP-PATH-001") as caught:
@@ -235,7 +235,7 @@ def test_a_source_of_one_slash(tmp_path: Path) -> None:
     assert caught.value.place.key == "source.path" or caught.value.place.key == "source"
 
 
-def test_what_is_shown_of_a_uri() -> None:
+def test_errors_hide_secrets_of_uris() -> None:
     for uri in (
         "s3://key:secret@bucket/secret/out?sig=secret#secret",
         "s3://key:secret@bucket",
@@ -249,14 +249,14 @@ def test_what_is_shown_of_a_uri() -> None:
 @pytest.mark.parametrize(
     "path", ["C:/out", "C:\\out", "a:b", "./s3:/x", "out/s3://x", "s3:", "1s:/x"]
 )
-def test_odd_names_are_paths(path: str) -> None:
+def test_odd_names_are_accepted_as_paths(path: str) -> None:
     check_paths(path, [path], {"people": path}, None, 7, b"s3://x")
 
 
 @pytest.mark.parametrize(
     ("path", "code"), [("~/out", "DP-PATH-002"), ("~", "DP-PATH-002"), ("out\udcff", "DP-PATH-003")]
 )
-def test_paths_that_arrow_reads_otherwise_are_refused(path: str, code: str) -> None:
+def test_paths_misread_by_arrow_are_refused(path: str, code: str) -> None:
     for given in (path, Path(path), [Path(path)]):
         with pytest.raises(DeclarationError, match=code):
             check_paths(given)

@@ -82,14 +82,14 @@ def _edits(mistake: dict[str, Any]) -> list[tuple[str, str, str]]:
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("mistake", FILES.values(), ids=FILES)
-def test_files(tmp_path: Path, mistake: dict[str, Any]) -> None:
+def test_messages_about_files(tmp_path: Path, mistake: dict[str, Any]) -> None:
     write_with(tmp_path, _edits(mistake))
     code, message = message_of(tmp_path, "check", str(tmp_path / "release.yaml"))
     assert code == check_message(message, mistake)
 
 
 @pytest.mark.parametrize("mistake", SEVERAL.values(), ids=SEVERAL)
-def test_all_findings_come_at_once(tmp_path: Path, mistake: dict[str, Any]) -> None:
+def test_all_errors_are_reported_at_once(tmp_path: Path, mistake: dict[str, Any]) -> None:
     """From every command, and in Python."""
     write_with(tmp_path, _edits(mistake))
     release = tmp_path / "release.yaml"
@@ -102,7 +102,7 @@ def test_all_findings_come_at_once(tmp_path: Path, mistake: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize("mistake", MISTAKES["statements"], ids=lambda one: one["statement"])
-def test_statements(tmp_path: Path, mistake: dict[str, Any]) -> None:
+def test_messages_about_statements(tmp_path: Path, mistake: dict[str, Any]) -> None:
     """Places are parts of the statement, or options: there is no file."""
     write(tmp_path)
     words = [mistake["statement"], "--schema", str(tmp_path / "people.yaml"), "--epsilon", "1"]
@@ -125,7 +125,7 @@ def test_percentages_are_accepted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "mistake"), MISTAKES["commands"].items(), ids=MISTAKES["commands"]
 )
-def test_commands(tmp_path: Path, words: str, mistake: dict[str, Any]) -> None:
+def test_messages_about_commands(tmp_path: Path, words: str, mistake: dict[str, Any]) -> None:
     write(tmp_path)
     (tmp_path / "empty").mkdir()
     (tmp_path / "utf16.yaml").write_text(RELEASE, encoding="utf-16")
@@ -143,7 +143,7 @@ def test_commands(tmp_path: Path, words: str, mistake: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("call", "mistake"), MISTAKES["calls"].items(), ids=MISTAKES["calls"])
-def test_calls(tmp_path: Path, call: str, mistake: dict[str, Any]) -> None:
+def test_messages_about_calls(tmp_path: Path, call: str, mistake: dict[str, Any]) -> None:
     """A wrong argument is a TypeError, explained in terms of the question."""
     write(tmp_path)
     frame = pd.DataFrame({"person": [1], "sex": ["F"], "age": [3], "income": [2.5]})
@@ -176,7 +176,7 @@ def _changed(value: object) -> Iterator[object]:
 
 
 @pytest.mark.parametrize("file", ["release.yaml", "people.yaml"])
-def test_no_message_speaks_of_python(tmp_path: Path, file: str) -> None:
+def test_messages_do_not_mention_python_types(tmp_path: Path, file: str) -> None:
     """Each value of both files, replaced by values of other kinds."""
     write(tmp_path)
     text = {"release.yaml": RELEASE, "people.yaml": SCHEMA}[file]

@@ -48,7 +48,7 @@ FIGURES = {
         ("27.7047", (27.70467,), (27.7048, math.nan, math.inf)),
     ],
 )
-def test_half_a_unit_of_the_last_printed_digit(
+def test_rounding_to_printed_digits(
     printed: str, inside: tuple[float, ...], outside: tuple[float, ...]
 ) -> None:
     assert all(rounds_to(value, printed) for value in inside)
@@ -70,7 +70,7 @@ def test_half_a_unit_of_the_last_printed_digit(
         (1, lambda report: report.holds("x", False)),
     ],
 )
-def test_a_line_that_is_off_counts(
+def test_wrong_lines_are_counted(
     off: int,
     compare: Callable[[Report], None],
     monkeypatch: pytest.MonkeyPatch,
@@ -97,7 +97,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-def test_the_page_has_every_figure_and_needs_nothing_else(folder: Path) -> None:
+def test_page_is_complete_and_self_contained(folder: Path) -> None:
     text = (folder / "index.html").read_text(encoding="utf-8")
     assert "All agree." in text
     assert "<td>delta(0.9)</td><td>1.44e-14</td><td>1.229e-14</td>" in text  # a known misprint
@@ -188,7 +188,7 @@ EACH_TIME = ("tail", "shares", "variance of OSGT", "bound (16)", "error when cut
     "name",
     [pytest.param(name, marks=[] if name in EACH_TIME else pytest.mark.audit) for name in FAULTS],
 )
-def test_a_planted_fault_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planted_faults_in_formulas_are_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No formula is compared with itself: each of these faults leaves some line off."""
     paper, plant = FAULTS[name]
     plant(monkeypatch)

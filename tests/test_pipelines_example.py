@@ -60,14 +60,14 @@ class Dbt:
         return duckdb.from_df(PEOPLE)
 
 
-def test_a_model_of_dbt() -> None:
+def test_dbt_model() -> None:
     first = dbt_model.model(Dbt(), None)
     assert list(first["state"]) == ["ME", "NH", "VT"]
     assert dbt_model.model(Dbt(), None).equals(first)
     assert Dbt.config.options == {"materialized": "table"}
 
 
-def test_tasks_of_airflow(folder: Path) -> None:
+def test_airflow_tasks(folder: Path) -> None:
     (folder / "people.yaml").write_text(SCHEMA.format(source="people-${month}.csv"))
     text = RELEASE.replace("out/by_state", "out/${month}") + "variables: {month: text}\n"
     (folder / "release.yaml").write_text(text)
@@ -92,7 +92,7 @@ class Context:
         self.metadata = metadata
 
 
-def test_an_asset_of_dagster() -> None:
+def test_dagster_asset() -> None:
     context = Context()
     found = dagster_asset.published_by_state(context, PEOPLE)
     assert list(found["state"]) == ["ME", "NH", "VT"]

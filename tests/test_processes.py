@@ -17,7 +17,7 @@ TESTS = Path(__file__).parent
 HANGS = "import os, time; os.fork(); print(os.getpid(), flush=True); time.sleep(600)"
 
 
-def test_a_process_that_hangs_is_killed_with_its_children() -> None:
+def test_hanging_process_is_killed_with_its_children() -> None:
     """They hold its output open, so that nobody would come to the end of it."""
     start = time.monotonic()
     with pytest.raises(subprocess.TimeoutExpired):
@@ -25,7 +25,7 @@ def test_a_process_that_hangs_is_killed_with_its_children() -> None:
     assert time.monotonic() - start < 60
 
 
-def test_a_fork_that_hangs_is_killed() -> None:
+def test_hanging_fork_is_killed() -> None:
     child = os.fork()
     if child == 0:
         time.sleep(600)
@@ -34,7 +34,7 @@ def test_a_fork_that_hangs_is_killed() -> None:
         processes.ended(child, patience=0.1)
 
 
-def test_no_test_waits_for_a_process_without_a_limit() -> None:
+def test_tests_use_processes_with_time_limits() -> None:
     """Benchmarks and comparisons are scripts, watched by who runs them."""
     scripts = (*TESTS.glob("benchmarks/*.py"), TESTS / "same_releases.py")
     mine = (TESTS / "processes.py", Path(__file__), *scripts)

@@ -13,7 +13,7 @@ PICTURES = ROOT / "docs" / "pictures"
 TOLD = ("error", "right", "alone_found", "certain", "certain_right", "certain_alone")
 
 
-def test_the_comparison_is_made_and_drawn(tmp_path: Path) -> None:
+def test_comparison_runs_and_is_drawn(tmp_path: Path) -> None:
     """Of few records and in little time: what is found then depends on the machine, its form not."""
     rows = comparison.PUBLIC.read_text(encoding="utf-8").splitlines()
     public = tmp_path / "public.csv"
@@ -32,7 +32,7 @@ def test_the_comparison_is_made_and_drawn(tmp_path: Path) -> None:
     assert drawn == {name: (folder / name).read_bytes() for name in drawn}
 
 
-def test_the_manual_shows_what_was_found() -> None:
+def test_manual_shows_the_results() -> None:
     """Every number of the page's table is one of those that the script wrote; so are its texts."""
     rows = comparison.numbers(PICTURES)
     page = (ROOT / "docs" / "why-noise.md").read_text(encoding="utf-8")

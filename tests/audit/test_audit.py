@@ -97,7 +97,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "aggregate", "unit", "neighbours"), CASES, ids=str)
-def test_no_more_can_be_proven_than_is_claimed(
+def test_proven_epsilon_is_at_most_the_claim(
     name: str, aggregate: dict[str, str], unit: str, neighbours: Neighbours
 ) -> None:
     delta = "0" if registry.get(name).pure else "1e-5"
@@ -113,7 +113,7 @@ def test_no_more_can_be_proven_than_is_claimed(
 
 @pytest.mark.parametrize("name", registry.pure_names())
 @pytest.mark.parametrize("fault", ["sensitivity", "one more row", "noise reused"])
-def test_planted_faults_are_found(name: str, fault: str) -> None:
+def test_planted_noise_faults_are_found(name: str, fault: str) -> None:
     column = planned(name, {"sum": "n"}, "people", Neighbours.ADD_REMOVE, "0")
     shift = column.measurement.sensitivity.largest_shift
     wrong = {"sensitivity": 2 * shift, "one more row": shift + shift // 3, "noise reused": shift}[

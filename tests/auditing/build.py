@@ -156,7 +156,7 @@ FEDERATED: dict[str, Any] = {
 }
 
 
-def declared(
+def read_release(
     folder: Path, queries: dict[str, Any], unit: dict[str, Any] = ROWS, **more: Any
 ) -> Declaration:
     """Return a release of queries about people, whose files are written into a folder."""
@@ -172,16 +172,16 @@ def declared(
         "output": "out",
         **more,
     }
-    return written(folder, release, *tables)
+    return write_release(folder, release, *tables)
 
 
-def records(folder: Path) -> Declaration:
+def read_local_release(folder: Path) -> Declaration:
     """Return a release of single records."""
     people = {"table": "people", "source": "nowhere.parquet", "columns": OF_LOCAL}
-    return written(folder, LOCAL, people)
+    return write_release(folder, LOCAL, people)
 
 
-def written(folder: Path, release: dict[str, Any], *tables: dict[str, Any]) -> Declaration:
+def write_release(folder: Path, release: dict[str, Any], *tables: dict[str, Any]) -> Declaration:
     """Write a release file and its tables, and return what they declare."""
     folder.mkdir(parents=True, exist_ok=True)
     for table in tables:

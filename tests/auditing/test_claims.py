@@ -27,14 +27,14 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_nearness(case: str) -> None:
+def test_share_of_the_claim(case: str) -> None:
     claim, change, ratio = CASES[case]
     near = largest_share_of_claim(change, claim)
     assert near.ratio == pytest.approx(ratio)
     assert near.holds is (ratio <= 1)
 
 
-def test_no_rounding_hides_a_breach() -> None:
+def test_rounding_hides_no_breach() -> None:
     """One step more than 2^61, which no float tells apart."""
     assert not largest_share_of_claim([2**61 + 1], LARGE).holds
     assert largest_share_of_claim([2**61 - 1], LARGE).holds

@@ -1,4 +1,4 @@
-"""Audits of engines: what these share is started once, and where they fail all else goes on."""
+"""Audits of engines: shared parts start once, and a failing engine does not end the audit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dprelease.exact.duckdb import Engine
 from dprelease.exact.duckdb_factory import DuckDBKind
 from dprelease.exact.results.true_table import ExactTable
 from dprelease.query.resolve import Query
-from tests.auditing.build import IDS, ROWS, declared
+from tests.auditing.build import IDS, ROWS, read_release
 
 FEW = {"RANDOM_SITUATIONS": 12, "MOST_SITUATIONS": 40, "SEPARATE_PAIRS": 2}
 ASKED: dict[str, Any] = {
@@ -31,13 +31,13 @@ ASKED: dict[str, Any] = {
 
 
 def outcome(folder: Path, unit: dict[str, Any] = ROWS, **more: Any) -> Audit:
-    declared(folder, ASKED, unit, mechanism="discrete_laplace")
+    read_release(folder, ASKED, unit, mechanism="discrete_laplace")
     with mock.patch.multiple(sensitivities, **FEW):
         return dprelease.audit(folder / "release.yaml", draws=False, **more)
 
 
 @pytest.mark.audit
-def test_what_engines_share_is_kept_for_a_whole_audit(
+def test_engines_are_kept_alive_for_a_whole_audit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []
@@ -58,7 +58,7 @@ def test_what_engines_share_is_kept_for_a_whole_audit(
     assert (told[0], told[-1], {*told[1:-1]}) == ("begun", "ended", {"opened"})
 
 
-def test_what_was_tried_and_what_was_not_is_told(tmp_path: Path) -> None:
+def test_outcome_lists_tested_and_untested_parts(tmp_path: Path) -> None:
     whole = outcome(tmp_path / "whole")
     assert (whole.complete, whole.left_out) == (True, [])
     assert any("stored as texts" in words for words in whole.tried)
@@ -69,7 +69,7 @@ def test_what_was_tried_and_what_was_not_is_told(tmp_path: Path) -> None:
     assert not {*short.left_out} & {*short.tried}
 
 
-def test_an_engine_that_fails_ends_no_audit(tmp_path: Path) -> None:
+def test_failing_engine_does_not_end_the_audit(tmp_path: Path) -> None:
     """Stacks, pairs by themselves, twins and canaries each tell of it, and nothing of its words."""
 
     def run(_engine: Engine, _query: Query) -> ExactTable:
@@ -87,7 +87,7 @@ def test_an_engine_that_fails_ends_no_audit(tmp_path: Path) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
 @pytest.mark.filterwarnings("ignore")  # of pyspark
-def test_a_whole_audit_starts_one_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whole_audit_starts_one_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It finds there what it finds here: the same pairs come as near to the same claims."""
     from dprelease.exact.spark.sessions import spark_session
 

@@ -1,4 +1,4 @@
-"""Every kind of event through every check: a right release holds, and a planted mistake is found.
+"""Every kind of event in every check: a sound release holds, and a planted fault is found.
 
 Or what is not checked is named; nothing is failed wrongly, and nothing passes in silence.
 """
@@ -48,8 +48,8 @@ from tests.auditing.build import (
     OF_LOCAL,
     QUERIES,
     TREE,
-    declared,
-    written,
+    read_release,
+    write_release,
 )
 
 Make = Callable[[Path], Declaration]
@@ -84,30 +84,33 @@ def records(folder: Path, columns: dict[str, Any], budget: dict[str, Any]) -> De
         "budget": {"neighbours": "replace", **budget},
         "records": {"r": {"from": "people", "columns": columns}}, "output": "out",
     }  # fmt: skip
-    return written(folder, release, people)
+    return write_release(folder, release, people)
 
 
 def _kinds() -> Iterator[tuple[str, Make]]:
     for name in registry.names():
         noise = {"name": name, **SHAPES.get(name, {})}
-        yield name, partial(declared, queries=TOTAL, mechanism=noise, budget=MIXED)
+        yield name, partial(read_release, queries=TOTAL, mechanism=noise, budget=MIXED)
         if registry.get(name).pure:
-            yield f"{name}, pure", partial(declared, queries=TOTAL, mechanism=noise, budget=PURE)
-    yield "rho", partial(declared, queries=TWO, budget=RHO)
+            yield (
+                f"{name}, pure",
+                partial(read_release, queries=TOTAL, mechanism=noise, budget=PURE),
+            )
+    yield "rho", partial(read_release, queries=TWO, budget=RHO)
     for name, columns in CHOSEN.items():
         of_rows = {"q": {"from": "people", "columns": columns}}
-        yield name, partial(declared, queries=of_rows, budget=PURE)
-    yield "tree", partial(declared, queries=TREE["tree"], budget=PURE)
-    yield "private keys", partial(declared, queries=QUERIES["private"], unit=IDS, budget=MIXED)
+        yield name, partial(read_release, queries=of_rows, budget=PURE)
+    yield "tree", partial(read_release, queries=TREE["tree"], budget=PURE)
+    yield "private keys", partial(read_release, queries=QUERIES["private"], unit=IDS, budget=MIXED)
     of_keys = {"queries": OF_IDS["private noise"], "unit": IDS, "budget": MIXED}
-    yield "private keys by noise", partial(declared, **of_keys)
-    yield "family", partial(declared, queries=QUERIES["marginals"], budget=PURE)
+    yield "private keys by noise", partial(read_release, **of_keys)
+    yield "family", partial(read_release, queries=QUERIES["marginals"], budget=PURE)
     agree = {**AREAS, "consistent": True}
-    yield "tables that agree", partial(declared, queries={"q": agree}, budget=MIXED)
+    yield "tables that agree", partial(read_release, queries={"q": agree}, budget=MIXED)
     held = {**AREAS, "cube": ["flag"], "consistent": INVARIANTS["invariants"]["q"]["consistent"]}
     replaced = {"budget": {**MIXED, "neighbours": "replace"}}
-    yield "invariants", partial(declared, queries={"q": held}, **replaced)
-    yield "parties", partial(declared, queries=TWO, **FEDERATED)
+    yield "invariants", partial(read_release, queries={"q": held}, **replaced)
+    yield "parties", partial(read_release, queries=TWO, **FEDERATED)
     for budget, words in ((PURE, "pure"), (MIXED, "mixed"), (RHO, "rho")):
         for kind, columns in RECORDS.items():
             noise = {"rho": "discrete_gaussian"}.get(words, "discrete_laplace")
@@ -168,7 +171,7 @@ def drawn(
 
 @pytest.mark.share(0.1)
 @pytest.mark.parametrize("kind", KINDS)
-def test_claims_of_all_measurements_together(kind: str, tmp_path: Path) -> None:
+def test_composed_claims_are_proved_or_named(kind: str, tmp_path: Path) -> None:
     """They are proved, or named as not proved; one that is a fifth too low is found."""
     stage = AuditedRelease.of(KINDS[kind](tmp_path))
     told = GroupReport()
@@ -276,7 +279,9 @@ def plant_of(kind: str) -> AbstractContextManager[Any]:
 @pytest.mark.parametrize(
     "kind", [pytest.param(one, marks=pytest.mark.audit) if one in LONG else one for one in KINDS]
 )
-def test_draws_and_exact_pairs(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exact_pairs_and_draws_for_every_kind(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every measurement moves as far as is claimed, is drawn or named; a fault at 0 is found."""
     if kind == "invariants":  # few pairs agree in them
         monkeypatch.setattr(sensitivities, "RANDOM_SITUATIONS", 40)
@@ -322,7 +327,7 @@ def test_records_are_matched_by_number(kind: str, tmp_path: Path) -> None:
     assert not any(worst.share.holds for worst in dropped.worst.values())
 
 
-def test_twins_of_single_records(tmp_path: Path) -> None:
+def test_twins_of_local_releases(tmp_path: Path) -> None:
     """The same number of records, columns and messages; a record that is left out is found."""
     stage = AuditedRelease.of(records(tmp_path / "d", RECORDS["several columns"], PURE))
     done = done_of(stage)

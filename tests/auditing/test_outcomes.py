@@ -1,4 +1,4 @@
-"""The outcome of an audit: written, named by releases, verified, signed; and what is refused."""
+"""The outcome of an audit: written, named by releases, verified, signed, or refused."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from dprelease.query.aggregates.sum import Sum
 from dprelease.release.audit_check import with_audit
 from dprelease.schema.load import read_declaration
 from dprelease.signatures.sshsig import AUDITS, Signature
-from tests.auditing.build import IDS, declared
-from tests.auditing.test_sensitivities import claimed_less
+from tests.auditing.build import IDS, read_release
+from tests.auditing.test_sensitivities import claim_less
 from tests.manifest_files import with_digest
 from tests.signatures.keys import copied
 
@@ -52,10 +52,10 @@ def _few_situations() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def release_and_audit(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a release and of its audit."""
     folder = tmp_path_factory.mktemp("made")
-    declared(folder, ASKED, mechanism="discrete_laplace")
+    read_release(folder, ASKED, mechanism="discrete_laplace")
     with mock.patch.multiple(
         sensitivities, RANDOM_SITUATIONS=8, MOST_SITUATIONS=24, SEPARATE_PAIRS=1
     ):
@@ -78,36 +78,38 @@ def outcome(folder: Path) -> Audit:
     return parse_audit((folder / "audit" / NAME).read_bytes())
 
 
-def changed(audit: Audit, **fields: Any) -> bytes:
+def change_audit(audit: Audit, **fields: Any) -> bytes:
     """Return an outcome with other fields and a digest that matches."""
     record = {**audit_to_json(audit), **fields}
     record["digest"] = digest_of(record)
     return canonical(record)
 
 
-def test_the_outcome_is_what_its_schema_says(made: Path) -> None:
-    raw = (made / "audit" / NAME).read_bytes()
+def test_outcome_matches_its_schema(release_and_audit: Path) -> None:
+    raw = (release_and_audit / "audit" / NAME).read_bytes()
     jsonschema.validate(json.loads(raw), json.loads(schema_of("audit")))
     told = parse_audit(raw)
     assert encode_audit(told) == raw
     assert told.holds
     assert told.whole
-    assert told.declaration == digest_of_declaration(read_declaration(made / "release.yaml"))
+    assert told.declaration == digest_of_declaration(
+        read_declaration(release_and_audit / "release.yaml")
+    )
     assert told.sensitivities[0].ratio == 1.0
 
 
-def test_a_release_names_its_audit(made: Path, tmp_path: Path) -> None:
+def test_release_names_its_audit(release_and_audit: Path, tmp_path: Path) -> None:
     """It is published with it, listed with its digest, and told by `verify`."""
     import pyarrow as pa
 
     rows = {"sex": ["f", "m"], "pay": [1.0, 2.0]}
-    names = read_declaration(made / "release.yaml").tables["people"].table.columns
+    names = read_declaration(release_and_audit / "release.yaml").tables["people"].table.columns
     frame = pa.table({name: rows.get(name, [None, None]) for name in names})
-    release = dprelease.read_release(made / "release.yaml")
+    release = dprelease.read_release(release_and_audit / "release.yaml")
     folder = release.run(
-        output=tmp_path / "out", frames={"people": frame}, audit=made / "audit" / NAME
+        output=tmp_path / "out", frames={"people": frame}, audit=release_and_audit / "audit" / NAME
     )
-    assert (folder / NAME).read_bytes() == (made / "audit" / NAME).read_bytes()
+    assert (folder / NAME).read_bytes() == (release_and_audit / "audit" / NAME).read_bytes()
     report = dprelease.verify(folder)
     assert report.ok
     assert any("names an audit" in words for words in report.checked)
@@ -117,13 +119,13 @@ def test_a_release_names_its_audit(made: Path, tmp_path: Path) -> None:
     assert UNTRIED not in page
     again = release.run(output=folder, frames={"people": frame}, overwrite=True)
     assert not (again / NAME).exists()
-    forged(folder := release.run(
-        output=tmp_path / "forged", frames={"people": frame}, audit=made / "audit" / NAME
-    ), changed(outcome(made), declaration="0" * 64))  # fmt: skip
+    forge_audit(folder := release.run(
+        output=tmp_path / "forged", frames={"people": frame}, audit=release_and_audit / "audit" / NAME
+    ), change_audit(outcome(release_and_audit), declaration="0" * 64))  # fmt: skip
     assert "DP-AUDIT-007" in {finding.code for finding in dprelease.verify(folder).findings}
 
 
-def test_what_draws_did_not_reach_is_told(made: Path, tmp_path: Path) -> None:
+def test_untested_draws_are_reported(release_and_audit: Path, tmp_path: Path) -> None:
     """On the terminal and in the report, beside what they did reach; such an audit may be named."""
     import pyarrow as pa
 
@@ -134,21 +136,23 @@ def test_what_draws_did_not_reach_is_told(made: Path, tmp_path: Path) -> None:
     }  # fmt: skip
     for bounds, least in (([], UNTRIED), ([bound], f"0.125, {UNTRIED}")):
         path = tmp_path / NAME
-        path.write_bytes(changed(outcome(made), not_tried=[one], black_box=bounds))
+        path.write_bytes(
+            change_audit(outcome(release_and_audit), not_tried=[one], black_box=bounds)
+        )
         words = " ".join("\n".join(audit_texts(parse_audit(path.read_bytes()), wide=True)).split())
         assert "q.pay not tried 0 discrete_laplace" in words
         assert "says nothing about anything that was not tried" in words
-        names = read_declaration(made / "release.yaml").tables["people"].table.columns
+        names = read_declaration(release_and_audit / "release.yaml").tables["people"].table.columns
         rows = {"sex": ["f", "m"], "pay": [1.0, 2.0]}
         frame = pa.table({name: rows.get(name, [None, None]) for name in names})
-        folder = dprelease.read_release(made / "release.yaml").run(
+        folder = dprelease.read_release(release_and_audit / "release.yaml").run(
             output=tmp_path / f"out{len(bounds)}", frames={"people": frame}, audit=path
         )
         assert least in dprelease.write_report(folder).read_text(encoding="utf-8")
     jsonschema.validate(json.loads(path.read_bytes()), json.loads(schema_of("audit")))
 
 
-def forged(folder: Path, raw: bytes) -> None:
+def forge_audit(folder: Path, raw: bytes) -> None:
     """Put another audit in a release's folder, with the digests that it takes."""
     (folder / NAME).write_bytes(raw)
     record = json.loads((folder / "manifest.json").read_bytes())
@@ -161,49 +165,52 @@ FOUND = {
 }  # fmt: skip
 
 
-def compared(audit: Audit, **fields: Any) -> bytes:
+def change_first_measurement(audit: Audit, **fields: Any) -> bytes:
     """Return an outcome whose first measurement says something else."""
     first, *more = audit_to_json(audit)["sensitivities"]
-    return changed(audit, sensitivities=[{**first, **fields}, *more])
+    return change_audit(audit, sensitivities=[{**first, **fields}, *more])
 
 
-def broken(audit: Audit) -> bytes:
+def mark_as_failed(audit: Audit) -> bytes:
     """Return an outcome that says of itself that something did not hold."""
-    told = parse_audit(changed(audit))
+    told = parse_audit(change_audit(audit))
     twins = None if told.twins is None else {**audit_to_json(told)["twins"], "holds": False}
-    return changed(audit, holds=False, findings=[FOUND], twins=twins)
+    return change_audit(audit, holds=False, findings=[FOUND], twins=twins)
 
 
 REFUSED: dict[str, tuple[Callable[[Audit], bytes], str]] = {
     "no JSON": (lambda _: b"{", "DP-AUDIT-003"),
     "another document": (lambda _: b"{}\n", "DP-AUDIT-003"),
     "changed": (lambda a: encode_audit(a).replace(b'"pairs": ', b'"pairs": 1'), "DP-AUDIT-003"),
-    "an unknown key": (lambda a: changed(a, more=1), "DP-AUDIT-003"),
-    "of another declaration": (lambda a: changed(a, declaration="0" * 64), "DP-AUDIT-004"),
-    "of some queries": (lambda a: changed(a, whole=False), "DP-AUDIT-005"),
-    "with a finding": (lambda a: broken(a), "DP-AUDIT-005"),
-    "nothing held, and nothing found": (lambda a: changed(a, holds=False), "DP-AUDIT-003"),
-    "found, and held": (lambda a: changed(a, findings=[FOUND]), "DP-AUDIT-003"),
-    "a measurement that did not hold": (lambda a: compared(a, holds=False), "DP-AUDIT-003"),
-    "one that used too much": (lambda a: compared(a, ratio=1.5), "DP-AUDIT-003"),
-    "fewer pairs than none": (lambda a: compared(a, pairs=-1), "DP-AUDIT-003"),
-    "unfinished": (lambda a: changed(a, complete=False), "DP-AUDIT-005"),
+    "an unknown key": (lambda a: change_audit(a, more=1), "DP-AUDIT-003"),
+    "of another declaration": (lambda a: change_audit(a, declaration="0" * 64), "DP-AUDIT-004"),
+    "of some queries": (lambda a: change_audit(a, whole=False), "DP-AUDIT-005"),
+    "with a finding": (lambda a: mark_as_failed(a), "DP-AUDIT-005"),
+    "nothing held, and nothing found": (lambda a: change_audit(a, holds=False), "DP-AUDIT-003"),
+    "found, and held": (lambda a: change_audit(a, findings=[FOUND]), "DP-AUDIT-003"),
+    "a measurement that did not hold": (
+        lambda a: change_first_measurement(a, holds=False),
+        "DP-AUDIT-003",
+    ),
+    "one that used too much": (lambda a: change_first_measurement(a, ratio=1.5), "DP-AUDIT-003"),
+    "fewer pairs than none": (lambda a: change_first_measurement(a, pairs=-1), "DP-AUDIT-003"),
+    "unfinished": (lambda a: change_audit(a, complete=False), "DP-AUDIT-005"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_audits_that_no_release_can_name(name: str, made: Path, tmp_path: Path) -> None:
+def test_invalid_audits_are_refused(name: str, release_and_audit: Path, tmp_path: Path) -> None:
     make, code = REFUSED[name]
     path = tmp_path / NAME
-    path.write_bytes(make(outcome(made)))
+    path.write_bytes(make(outcome(release_and_audit)))
     with pytest.raises(DpReleaseError) as caught:
-        with_audit(read_declaration(made / "release.yaml"), path)
+        with_audit(read_declaration(release_and_audit / "release.yaml"), path)
     assert caught.value.code == code
 
 
-def test_an_audit_is_signed(made: Path, tmp_path: Path) -> None:
+def test_audit_is_signed(release_and_audit: Path, tmp_path: Path) -> None:
     path = tmp_path / NAME
-    path.write_bytes((made / "audit" / NAME).read_bytes())
+    path.write_bytes((release_and_audit / "audit" / NAME).read_bytes())
     key = copied(tmp_path)
     done = CliRunner().invoke(app, ["sign", str(path), "--key", str(key), "--json"])
     assert done.exit_code == 0, done.output
@@ -217,11 +224,11 @@ def test_an_audit_is_signed(made: Path, tmp_path: Path) -> None:
     assert "DP-AUDIT-003" in other.output
 
 
-def test_findings_are_told_and_can_be_reproduced(tmp_path: Path) -> None:
+def test_findings_can_be_reproduced(tmp_path: Path) -> None:
     """Exit code 4, the measurement, what was claimed and seen, and two tables to run it on."""
-    declared(tmp_path, ASKED, mechanism="discrete_laplace")
+    read_release(tmp_path, ASKED, mechanism="discrete_laplace")
     words = ["audit", str(tmp_path / "release.yaml"), "--no-draws", "--json"]
-    with claimed_less(Sum, 0.9):
+    with claim_less(Sum, 0.9):
         done = CliRunner().invoke(app, [*words, "--output", str(tmp_path / "found")])
     assert done.exit_code == 4, done.output
     told = json.loads(done.output)
@@ -240,10 +247,10 @@ def test_findings_are_told_and_can_be_reproduced(tmp_path: Path) -> None:
     assert dprelease.verify(folder / "out-one").ok
 
 
-def test_a_reproduction_needs_no_ledger_and_no_other_folder(tmp_path: Path) -> None:
+def test_reproduction_needs_no_ledger_or_other_folder(tmp_path: Path) -> None:
     """Tables lie above the release, and its ledger is not there: the script runs all the same."""
     asked = {"q": {**ASKED["q"], "group_by": ["code"]}}
-    declared(tmp_path, asked, IDS, mechanism="discrete_laplace")
+    read_release(tmp_path, asked, IDS, mechanism="discrete_laplace")
     below = tmp_path / "a" / "b"
     below.mkdir(parents=True)
     text = (tmp_path / "release.yaml").read_text()
@@ -254,7 +261,7 @@ def test_a_reproduction_needs_no_ledger_and_no_other_folder(tmp_path: Path) -> N
     people = (tmp_path / "people.yaml").read_text()
     (tmp_path / "people.yaml").write_text(f"owner: office\n{people}")
     words = ["audit", str(below / "release.yaml"), "--no-draws", "--json"]
-    with claimed_less(Sum, 0.9):
+    with claim_less(Sum, 0.9):
         done = CliRunner().invoke(app, [*words, "--output", str(tmp_path / "found")])
     assert done.exit_code == 4, done.output
     moved = (tmp_path / "found").rename(tmp_path.parent / f"{tmp_path.name}-moved")
@@ -267,9 +274,15 @@ def test_a_reproduction_needs_no_ledger_and_no_other_folder(tmp_path: Path) -> N
 
 
 @pytest.mark.audit
-def test_an_outcome_is_written_whole_or_not(made: Path, tmp_path: Path) -> None:
+def test_outcome_is_written_completely_or_not(release_and_audit: Path, tmp_path: Path) -> None:
     """A disk that is full costs the file, and leaves no folder; what was found is told before."""
-    words = ["audit", str(made / "release.yaml"), "--no-draws", "--output", str(tmp_path / "new")]
+    words = [
+        "audit",
+        str(release_and_audit / "release.yaml"),
+        "--no-draws",
+        "--output",
+        str(tmp_path / "new"),
+    ]
     full = OSError(28, "No space left on device")
     with mock.patch.object(breach_files, "encode_audit", side_effect=full):
         done = CliRunner().invoke(app, words)
@@ -278,33 +291,35 @@ def test_an_outcome_is_written_whole_or_not(made: Path, tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == []
 
 
-def test_what_the_time_does_not_reach_is_told(made: Path) -> None:
+def test_outcome_names_parts_beyond_the_time_limit(release_and_audit: Path) -> None:
     """No canary is planted when the time is up; questions that were not drawn are named."""
-    told = dprelease.audit(made / "release.yaml", time_limit=0.0, draws=False)
+    told = dprelease.audit(release_and_audit / "release.yaml", time_limit=0.0, draws=False)
     assert (told.holds, told.complete, told.canaries) == (True, False, None)
     left = UntestedPart(query="q", column="rows", mechanism="discrete_laplace")
     with mock.patch.object(whole_audit, "_drawn_bounds", return_value=([], [left], [])):
-        told = dprelease.audit(made / "release.yaml", time_limit=600.0)
+        told = dprelease.audit(release_and_audit / "release.yaml", time_limit=600.0)
     assert (told.holds, told.complete, told.black_box, told.not_tried) == (True, True, [], [left])
 
 
-def test_an_audit_of_every_query_by_name_is_whole(made: Path) -> None:
+def test_audit_of_all_queries_by_name_is_complete(release_and_audit: Path) -> None:
     for names in ((), ("q",)):
-        told = dprelease.audit(made / "release.yaml", queries=names, draws=False, time_limit=0.0)
+        told = dprelease.audit(
+            release_and_audit / "release.yaml", queries=names, draws=False, time_limit=0.0
+        )
         assert (told.whole, told.queries) == (True, ["q"])
 
 
-def test_what_is_no_query_and_a_folder_that_is_there(made: Path) -> None:
-    words = ["audit", str(made / "release.yaml"), "--no-draws"]
+def test_unknown_query_and_existing_folder_are_refused(release_and_audit: Path) -> None:
+    words = ["audit", str(release_and_audit / "release.yaml"), "--no-draws"]
     done = CliRunner().invoke(app, [*words, "--query", "p"])
     assert (done.exit_code, "DP-AUDIT-001" in done.output) == (2, True)
-    done = CliRunner().invoke(app, [*words, "--output", str(made / "audit")])
+    done = CliRunner().invoke(app, [*words, "--output", str(release_and_audit / "audit")])
     assert (done.exit_code, "DP-AUDIT-002" in done.output) == (2, True)
 
 
-def test_findings_have_a_code_of_their_own(tmp_path: Path) -> None:
-    declared(tmp_path, ASKED, mechanism="discrete_laplace")
-    with claimed_less(Sum, 0.9):
+def test_findings_have_their_own_code(tmp_path: Path) -> None:
+    read_release(tmp_path, ASKED, mechanism="discrete_laplace")
+    with claim_less(Sum, 0.9):
         done = CliRunner().invoke(app, ["audit", str(tmp_path / "release.yaml"), "--no-draws"])
     assert done.exit_code == 4
     assert "DP-AUDIT-006" in done.output

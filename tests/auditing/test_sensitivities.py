@@ -1,4 +1,4 @@
-"""Neighbours beside claims: releases of every kind hold, at their very limit; planted faults don't."""
+"""Neighbours against claims: releases of every kind hold exactly; planted faults don't."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from tests.auditing.build import (
     TREE,
     UNITS,
     VECTORS,
-    declared,
-    records,
+    read_local_release,
+    read_release,
 )
 from tests.exact.build import ask, declare, exact
 
@@ -47,20 +47,20 @@ LESS = {"mechanism": "discrete_laplace"}
 REPLACED: dict[str, Any] = {"budget": {"epsilon": 3, "delta": "1e-6", "neighbours": "replace"}}
 OF_PARTIES = {"q": {"from": "people", "columns": {"n": {"count": "*"}, "t": {"sum": "gain"}}}}
 MADE: dict[str, Callable[[Path], Declaration]] = {
-    "vectors of ids, replaced": lambda f: declared(f, QUERIES["vectors"], IDS, **REPLACED, **LESS),
-    "forms of rows": lambda f: declared(f, QUERIES["forms"], **LESS),
-    "choices of ids, replaced": lambda f: declared(f, QUERIES["choices"], IDS, **REPLACED),
-    "a tree": lambda f: declared(f, TREE["tree"], UNITS["single"]),
-    "joined and where": lambda f: declared(
+    "vectors of ids, replaced": lambda f: read_release(f, QUERIES["vectors"], IDS, **REPLACED, **LESS),
+    "forms of rows": lambda f: read_release(f, QUERIES["forms"], **LESS),
+    "choices of ids, replaced": lambda f: read_release(f, QUERIES["choices"], IDS, **REPLACED),
+    "a tree": lambda f: read_release(f, TREE["tree"], UNITS["single"]),
+    "joined and where": lambda f: read_release(
         f, {"q": QUERIES["joined"]["q"], "w": QUERIES["where"]["q"]}, **LESS
     ),
-    "two tables of ids": lambda f: declared(f, OF_IDS["both"], IDS, **LESS),
-    "private keys of ids, replaced": lambda f: declared(f, QUERIES["private"], IDS, **REPLACED),
-    "invariants": lambda f: declared(f, INVARIANTS["invariants"], IDS, **REPLACED),
-    "tables that agree": lambda f: declared(f, QUERIES["agree"], IDS, **LESS),
-    "marginals, replaced": lambda f: declared(f, QUERIES["marginals"], **REPLACED, **LESS),
-    "keys by noise": lambda f: declared(f, OF_IDS["private noise"], IDS),
-    "parties": lambda f: declared(f, OF_PARTIES, IDS, **FEDERATED),
+    "two tables of ids": lambda f: read_release(f, OF_IDS["both"], IDS, **LESS),
+    "private keys of ids, replaced": lambda f: read_release(f, QUERIES["private"], IDS, **REPLACED),
+    "invariants": lambda f: read_release(f, INVARIANTS["invariants"], IDS, **REPLACED),
+    "tables that agree": lambda f: read_release(f, QUERIES["agree"], IDS, **LESS),
+    "marginals, replaced": lambda f: read_release(f, QUERIES["marginals"], **REPLACED, **LESS),
+    "keys by noise": lambda f: read_release(f, OF_IDS["private noise"], IDS),
+    "parties": lambda f: read_release(f, OF_PARTIES, IDS, **FEDERATED),
 }  # fmt: skip
 QUICK = ("vectors of ids, replaced", "choices of ids, replaced", "joined and where", "invariants")
 """Those that are tried each time."""
@@ -91,7 +91,7 @@ def worst_of(declaration: Declaration, *, forgiving: bool = False) -> dict[str, 
     "made",
     [name if name in QUICK else pytest.param(name, marks=pytest.mark.audit) for name in MADE],
 )
-def test_releases_hold_at_their_limit(made: str, tmp_path: Path) -> None:
+def test_releases_reach_their_claims_exactly(made: str, tmp_path: Path) -> None:
     """All claims hold, and nearly all are reached: the pairs are as bad as pairs can be."""
     worst = worst_of(MADE[made](tmp_path))
     for name, held in worst.items():
@@ -105,8 +105,8 @@ def test_releases_hold_at_their_limit(made: str, tmp_path: Path) -> None:
     assert sum(reached) >= 0.7 * len(reached)
 
 
-def test_single_records_hold_at_their_limit(tmp_path: Path) -> None:
-    stage = AuditedRelease.of(records(tmp_path))
+def test_local_releases_reach_their_claims_exactly(tmp_path: Path) -> None:
+    stage = AuditedRelease.of(read_local_release(tmp_path))
     for part in stage.records:
         found = compare_record_pairs(stage, part, ReplayedBits("tests"))
         assert {held.share.ratio for held in found.worst.values()} == {1.0}
@@ -120,7 +120,7 @@ ASKED = {
 }  # fmt: skip
 
 
-def claimed_less(kind: type[Any], by: float) -> Any:
+def claim_less(kind: type[Any], by: float) -> Any:
     """Return a planted fault: an aggregate claims less of every move than is true."""
     true = kind.sensitivity
 
@@ -134,7 +134,7 @@ def claimed_less(kind: type[Any], by: float) -> Any:
     return mock.patch.object(kind, "sensitivity", sensitivity)
 
 
-def answered_otherwise(change: Callable[[Query], Query]) -> Any:
+def answer_other_query(change: Callable[[Query], Query]) -> Any:
     """Return a planted fault: the engine answers another query than was priced."""
     true = Engine.run
 
@@ -169,20 +169,20 @@ def _wider(query: Query) -> Query:
 
 
 FAULTS: dict[str, tuple[Callable[[], Any], str]] = {
-    "a sum that claims a tenth less": (lambda: claimed_less(Sum, 0.9), "q.total.sum"),
-    "a count that claims a row less": (lambda: claimed_less(Count, 0.7), "q.n"),
-    "a quantile that claims a tenth less": (lambda: claimed_less(Quantile, 0.9), "q.middle"),
-    "a group more than is claimed": (lambda: answered_otherwise(_more_groups), "q.n"),
-    "a row more than is claimed": (lambda: answered_otherwise(_more_rows), "q.n"),
-    "bounds wider than declared": (lambda: answered_otherwise(_wider), "q.total.sum"),
+    "a sum that claims a tenth less": (lambda: claim_less(Sum, 0.9), "q.total.sum"),
+    "a count that claims a row less": (lambda: claim_less(Count, 0.7), "q.n"),
+    "a quantile that claims a tenth less": (lambda: claim_less(Quantile, 0.9), "q.middle"),
+    "a group more than is claimed": (lambda: answer_other_query(_more_groups), "q.n"),
+    "a row more than is claimed": (lambda: answer_other_query(_more_rows), "q.n"),
+    "bounds wider than declared": (lambda: answer_other_query(_wider), "q.total.sum"),
 }
 
 
 @pytest.mark.share(0.15)
 @pytest.mark.parametrize("fault", FAULTS)
-def test_planted_faults_are_found(fault: str, tmp_path: Path) -> None:
+def test_planted_sensitivity_faults_are_found(fault: str, tmp_path: Path) -> None:
     plant, where = FAULTS[fault]
-    declaration = declared(tmp_path, ASKED, {**IDS, "max_groups": 2}, **LESS)
+    declaration = read_release(tmp_path, ASKED, {**IDS, "max_groups": 2}, **LESS)
     with plant():
         worst = worst_of(declaration)
     assert not worst[where].share.holds
@@ -192,7 +192,7 @@ def test_planted_faults_are_found(fault: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "layout", ["days since 1960-01-01", "seconds since 1582-10-14", "%d.%m.%Y"]
 )
-def test_times_are_stored_as_texts_of_their_format(layout: str) -> None:
+def test_times_are_stored_in_their_declared_format(layout: str) -> None:
     """What the engine reads is what was meant: else the audit reports a loss that is none."""
     column = {"type": "timestamp", "lower": "2023-01-01", "upper": "2025-01-01", "format": layout}
     if layout.startswith("%"):

@@ -1,4 +1,4 @@
-"""Whole runs about invented people: twins are alike, canaries stay in; planted faults are found."""
+"""Runs on synthetic people: twins agree, canaries do not leak, and planted faults are found."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dprelease.exact.duckdb import Engine
 from dprelease.exact.inputs import find_input
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration
-from tests.auditing.build import FEDERATED, IDS, declared, records
+from tests.auditing.build import FEDERATED, IDS, read_local_release, read_release
 
 ASKED = {
     "q": {
@@ -43,8 +43,8 @@ LESS = {"mechanism": "discrete_laplace", "formats": ["csv"]}
 
 
 @pytest.fixture
-def audited(tmp_path: Path) -> tuple[AuditedRelease, list[QueryGroup]]:
-    stage = AuditedRelease.of(declared(tmp_path / "declared", ASKED, IDS, **LESS))
+def audited_release(tmp_path: Path) -> tuple[AuditedRelease, list[QueryGroup]]:
+    stage = AuditedRelease.of(read_release(tmp_path / "declared", ASKED, IDS, **LESS))
     return stage, query_groups(stage, stage.queries, ReplayedBits("tests"))
 
 
@@ -60,13 +60,15 @@ def twin_findings(
     return findings
 
 
-def test_a_release_is_the_same_on_twins(
-    audited: tuple[AuditedRelease, list[QueryGroup]], tmp_path: Path
+def test_twins_give_the_same_release(
+    audited_release: tuple[AuditedRelease, list[QueryGroup]], tmp_path: Path
 ) -> None:
-    assert twin_findings(audited, tmp_path / "runs") == []
+    assert twin_findings(audited_release, tmp_path / "runs") == []
 
 
-def test_canaries_stay_in(audited: tuple[AuditedRelease, list[QueryGroup]], tmp_path: Path) -> None:
+def test_canaries_do_not_leak(
+    audited_release: tuple[AuditedRelease, list[QueryGroup]], tmp_path: Path
+) -> None:
     """In all formats, and in runs that fail by what is wrong with their rows."""
     runs: list[Outcome] = []
 
@@ -75,7 +77,7 @@ def test_canaries_stay_in(audited: tuple[AuditedRelease, list[QueryGroup]], tmp_
         return runs[-1]
 
     with mock.patch.object(canaries_module, "run_release", watched):
-        told, findings, left_out = run_canaries(*audited, tmp_path / "runs")
+        told, findings, left_out = run_canaries(*audited_release, tmp_path / "runs")
     assert (findings, left_out) == ([], [])
     assert told.holds
     assert told.columns == 10  # of the table that is asked, all but truth values and computed ones
@@ -90,11 +92,11 @@ def test_canaries_stay_in(audited: tuple[AuditedRelease, list[QueryGroup]], tmp_
     )
 
 
-def test_keys_that_were_selected_are_answers(tmp_path: Path) -> None:
+def test_selected_keys_are_no_leak(tmp_path: Path) -> None:
     """A sound release with keys that are not public is not accused of those that it tells."""
     query = {**ASKED["q"], "group_by": ["place"], "private_keys": True}
     more = {**LESS, "budget": {"epsilon": 60, "delta": "0.01"}}
-    stage = AuditedRelease.of(declared(tmp_path / "declared", {"q": query}, IDS, **more))
+    stage = AuditedRelease.of(read_release(tmp_path / "declared", {"q": query}, IDS, **more))
     groups = query_groups(stage, stage.queries, ReplayedBits("tests"))
     told, findings, _ = run_canaries(stage, groups, tmp_path / "runs")
     assert (told.holds, findings) == (True, [])
@@ -110,7 +112,7 @@ def test_private_keys_under_rho_are_charged_to_a_ledger(tmp_path: Path) -> None:
     query = {"from": "people", "group_by": ["place"], "private_keys": True,
              "columns": {"n": {"count_distinct": "id"}}}  # fmt: skip
     more = {"mechanism": "discrete_gaussian", "budget": {"rho": 2, "delta": "0.01"}}
-    stage = AuditedRelease.of(declared(tmp_path / "declared", {"q": query}, IDS, **more))
+    stage = AuditedRelease.of(read_release(tmp_path / "declared", {"q": query}, IDS, **more))
     assert stage.plan.guarantee.rho_delta > 0
     groups = query_groups(stage, stage.queries, ReplayedBits("tests"))
     told, findings, left_out = run_canaries(stage, groups, tmp_path / "runs")
@@ -118,8 +120,8 @@ def test_private_keys_under_rho_are_charged_to_a_ledger(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("check", ["twins", "canaries"])
-def test_runs_that_fail_on_their_disk_tell_nothing(
-    check: str, audited: tuple[AuditedRelease, list[QueryGroup]], tmp_path: Path
+def test_runs_failing_on_the_disk_decide_nothing(
+    check: str, audited_release: tuple[AuditedRelease, list[QueryGroup]], tmp_path: Path
 ) -> None:
     """No release is said to hold, or not to, by runs for which there was no room."""
 
@@ -128,8 +130,8 @@ def test_runs_that_fail_on_their_disk_tell_nothing(
 
     def checked() -> object:
         if check == "twins":
-            return twin_findings(audited, tmp_path / "runs")
-        return run_canaries(*audited, tmp_path / "runs")
+            return twin_findings(audited_release, tmp_path / "runs")
+        return run_canaries(*audited_release, tmp_path / "runs")
 
     with mock.patch.object(stage_module, "run", full), pytest.raises(OutputError) as caught:
         checked()
@@ -139,16 +141,16 @@ def test_runs_that_fail_on_their_disk_tell_nothing(
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("kind", ["records", "party"])
-def test_releases_of_other_kinds_are_run(kind: str, tmp_path: Path) -> None:
+def test_local_and_federated_releases_are_run(kind: str, tmp_path: Path) -> None:
     """Whole runs publish, also of rows in another order, and planted values stay in."""
     if kind == "records":
-        stage = AuditedRelease.of(records(tmp_path / "declared"))
+        stage = AuditedRelease.of(read_local_release(tmp_path / "declared"))
         groups = [
             compare_record_pairs(stage, part, ReplayedBits("tests")).group for part in stage.records
         ]
     else:
         asked = {"q": {**ASKED["q"], "columns": {"n": {"count": "*"}}}}
-        stage = AuditedRelease.of(declared(tmp_path / "declared", asked, IDS, **FEDERATED))
+        stage = AuditedRelease.of(read_release(tmp_path / "declared", asked, IDS, **FEDERATED))
         groups = query_groups(stage, stage.queries, ReplayedBits("tests"))
     one, other = groups[0].invent_units(2)
     worst = [(groups[0], Situation("another unit", one, other))]
@@ -159,7 +161,7 @@ def test_releases_of_other_kinds_are_run(kind: str, tmp_path: Path) -> None:
     assert (tmp_path / "planted" / "left" / "published" / "run" / "release").is_dir()
 
 
-def test_what_refuses_room_is_told(tmp_path: Path) -> None:
+def test_unusable_temporary_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OutputError) as caught, folder_for_runs():
         (tmp_path / "file").mkdir()
@@ -235,10 +237,10 @@ LEAKS: dict[str, Callable[[RunOutput], object]] = {
 @pytest.mark.share(0.18)
 @pytest.mark.parametrize("leak", LEAKS)
 def test_twins_find_planted_faults(
-    leak: str, audited: tuple[AuditedRelease, list[QueryGroup]], tmp_path: Path
+    leak: str, audited_release: tuple[AuditedRelease, list[QueryGroup]], tmp_path: Path
 ) -> None:
     with leaking(LEAKS[leak]):
-        assert twin_findings(audited, tmp_path / "runs")
+        assert twin_findings(audited_release, tmp_path / "runs")
 
 
 def _error_with_a_value() -> Any:
@@ -286,18 +288,18 @@ CANARY_LEAKS: dict[str, Callable[[], Any]] = {
 @pytest.mark.share(0.15)
 @pytest.mark.parametrize("leak", CANARY_LEAKS)
 def test_canaries_find_planted_faults(
-    leak: str, audited: tuple[AuditedRelease, list[QueryGroup]], tmp_path: Path
+    leak: str, audited_release: tuple[AuditedRelease, list[QueryGroup]], tmp_path: Path
 ) -> None:
     with CANARY_LEAKS[leak]():
-        told, findings, _ = run_canaries(*audited, tmp_path / "runs")
+        told, findings, _ = run_canaries(*audited_release, tmp_path / "runs")
     assert not told.holds
     assert {found.check for found in findings} == {"canaries"}
     assert "Kanarie" not in str(findings)  # an audit names no value either
 
 
-def test_no_declared_source_is_opened(tmp_path: Path) -> None:
+def test_audit_opens_no_declared_source(tmp_path: Path) -> None:
     """Sources that would hang, fail or be noticed: a pipe without a writer, and a watched file."""
-    declaration = declared(tmp_path, ASKED, IDS, **LESS)
+    declaration = read_release(tmp_path, ASKED, IDS, **LESS)
     os.mkfifo(tmp_path / "nowhere.parquet")
     stage = AuditedRelease.of(declaration)
     assert all(query.declared.table.source is None for query in stage.queries)
@@ -306,10 +308,10 @@ def test_no_declared_source_is_opened(tmp_path: Path) -> None:
     assert twin_findings((stage, groups), tmp_path / "runs") == []
 
 
-def test_a_query_with_its_source_is_refused(
-    audited: tuple[AuditedRelease, list[QueryGroup]],
+def test_audit_refuses_queries_with_sources(
+    audited_release: tuple[AuditedRelease, list[QueryGroup]],
 ) -> None:
-    stage, _ = audited
+    stage, _ = audited_release
     from dprelease.query.resolve import resolve
     from dprelease.schema.load import read_declaration
 

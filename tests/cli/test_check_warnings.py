@@ -13,10 +13,10 @@ from dprelease.schema.public_values.odd_characters import (
     odd_characters,
     odd_texts,
 )
-from tests.cli.test_told_beforehand import call, write
+from tests.cli.test_early_checks import call, write
 
 
-def warned(folder: Path, column: str, where: str = "true", derive: str = "{}") -> list[str]:
+def warnings_of(folder: Path, column: str, where: str = "true", derive: str = "{}") -> list[str]:
     """Return code, line and key of each warning about a column and a condition of a release."""
     path = write(folder, "people.parquet")
     schema = folder / "people.yaml"
@@ -53,13 +53,13 @@ def warned(folder: Path, column: str, where: str = "true", derive: str = "{}") -
         ("{cut: age, edges: [0, 50], fill: 0-49}", []),
     ],
 )
-def test_bounds_and_keys(column: str, found: list[str], tmp_path: Path) -> None:
-    assert warned(tmp_path, column) == found
+def test_warnings_about_bounds_and_keys(column: str, found: list[str], tmp_path: Path) -> None:
+    assert warnings_of(tmp_path, column) == found
 
 
-def test_the_earlier_key_in_a_query(tmp_path: Path) -> None:
+def test_warning_about_deprecated_key_in_a_query(tmp_path: Path) -> None:
     derive = "{old: {expression: age > 9, type: boolean, nulls: true}}"
-    (found,) = warned(tmp_path, "{type: text}", derive=derive)
+    (found,) = warnings_of(tmp_path, "{type: text}", derive=derive)
     assert found.startswith("DP-MISSING-004 queries.")
     assert found.endswith(".derive.old.nulls")
 
@@ -83,18 +83,18 @@ FINE = ["Zürich", "Île-de-France", "Москва", "Αθήνα", "東京", "S�
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_characters_that_cannot_be_seen_or_look_like_others(name: str, tmp_path: Path) -> None:
+def test_warning_about_invisible_and_lookalike_characters(name: str, tmp_path: Path) -> None:
     text, words = ODD[name]
     (found, *_) = odd_characters(text)
     assert words in found
     values = json.dumps([*FINE[:5], text])
-    assert warned(tmp_path, f"{{type: category, values: {values}}}") == [
+    assert warnings_of(tmp_path, f"{{type: category, values: {values}}}") == [
         "DP-CHAR-001 columns.code.values[5]"
     ]
     assert not any(odd_characters(fine) for fine in FINE)
 
 
-def test_where_odd_characters_are_found(tmp_path: Path) -> None:
+def test_odd_characters_are_found_in_declared_texts(tmp_path: Path) -> None:
     """In labels of cuts, missing codes, files of values and conditions, but not in words of SQL."""
     cases = {
         '{cut: age, edges: [0, 9, 99], labels: ["young\\u00a0", old]}': "labels[0]",
@@ -107,20 +107,20 @@ def test_where_odd_characters_are_found(tmp_path: Path) -> None:
         folder = tmp_path / str(i)
         folder.mkdir()
         (folder / "codes.csv").write_text("A\nx\ny\u00ad\n", encoding="utf-8")
-        (found,) = warned(folder, column)
+        (found,) = warnings_of(folder, column)
         assert found.startswith(f"DP-CHAR-001 columns.code.{key}")
     folder = tmp_path / "where"
     folder.mkdir()
-    (found,) = warned(folder, "{type: text}", "code = 'it''s\u00a0x' AND code <> 'y'")
+    (found,) = warnings_of(folder, "{type: text}", "code = 'it''s\u00a0x' AND code <> 'y'")
     assert found.startswith("DP-CHAR-001 queries.")
 
 
-def test_a_letter_alone_is_odd_only_among_latin_texts() -> None:
+def test_cyrillic_letter_is_odd_only_among_latin_texts() -> None:
     assert [text for text, _ in odd_texts(["A", "B", "\u0421"])] == ["\u0421"]
     assert not list(odd_texts(["\u0410", "\u0411", "\u0421"]))
 
 
-def test_lookalikes_are_letters_of_the_scripts_that_they_are_listed_for() -> None:
+def test_lookalikes_are_cyrillic_or_greek() -> None:
     for letter, latin in LATIN_LOOKALIKES.items():
         script = unicodedata.name(letter).split()[0]
         assert script in ("CYRILLIC", "GREEK")

@@ -1,4 +1,4 @@
-"""The command line as people and programs see it."""
+"""The command line, in text and JSON."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_check_plan_and_dry_run_need_no_data(tmp_path: Path) -> None:
     assert not (tmp_path / "out" / "people").exists()
 
 
-def test_json_answers(tmp_path: Path) -> None:
+def test_json_output(tmp_path: Path) -> None:
     release = str(write(tmp_path))
     plan = json.loads(call("plan", release, "--json")[1])
     assert plan["guarantee"]["neighbours"] == "add_remove"
@@ -61,7 +61,7 @@ def test_json_answers(tmp_path: Path) -> None:
     assert failed["findings"][0]["state"] == "no row was read, no budget was spent"
 
 
-def test_check_tells_what_lacks_a_label(tmp_path: Path) -> None:
+def test_check_names_columns_without_label(tmp_path: Path) -> None:
     path = write(tmp_path)
     assert json.loads(call("check", str(path), "--json")[1])["without_label"] == []
     text = path.read_text()
@@ -92,7 +92,7 @@ def test_exit_codes(tmp_path: Path) -> None:
     assert call("frobnicate")[0] == 2
 
 
-def test_the_version_is_told(tmp_path: Path) -> None:
+def test_version_option(tmp_path: Path) -> None:
     """Whatever else is asked for, and where nothing takes it the failure is told as ever."""
     told = f"dprelease {dprelease.__version__}\n"
     for words in (["--version"], ["--version", "check"], ["--version", "frobnicate"]):
@@ -104,7 +104,7 @@ def test_the_version_is_told(tmp_path: Path) -> None:
     assert "--version" in call("--help")[1]
 
 
-def test_an_unexpected_failure_says_its_type_only(
+def test_unexpected_failure_shows_its_type_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object, **__: object) -> None:
@@ -145,7 +145,7 @@ def test_progress_is_for_terminals_only(tmp_path: Path) -> None:
     assert b"\x1b[" in seen
 
 
-def test_a_signal_leaves_nothing(tmp_path: Path) -> None:
+def test_interrupt_leaves_no_files(tmp_path: Path) -> None:
     """SIGINT in the middle of a run: no output, no staging folder, a non-zero exit."""
     write(tmp_path)
     script = (
@@ -168,7 +168,7 @@ def test_a_signal_leaves_nothing(tmp_path: Path) -> None:
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_plan_warns_of_nothing_but_says_the_unit(tmp_path: Path) -> None:
+def test_plan_shows_max_groups_as_slots(tmp_path: Path) -> None:
     release = write(tmp_path)
     (tmp_path / "people.yaml").write_text(SCHEMA.replace("max_groups: 2", "max_groups: 1"))
     fewer = json.loads(call("plan", str(release), "--json")[1])["columns"][0]["sensitivity"]
@@ -188,7 +188,7 @@ output: out/people
 """
 
 
-def test_plan_names_rows_that_no_consistent_table_counts(tmp_path: Path) -> None:
+def test_plan_names_rows_left_out_of_consistent_tables(tmp_path: Path) -> None:
     """Of a family, whose totals leave them out as well; not where every row has a cell."""
     path = write(tmp_path)
     schema = "\n".join(line for line in SCHEMA.splitlines() if "privacy_unit" not in line)
@@ -211,7 +211,7 @@ def test_plan_names_rows_that_no_consistent_table_counts(tmp_path: Path) -> None
         assert "city" in call("plan", str(path), "--explain")[1].replace("f_city", "")
 
 
-def test_plan_explains_what_is_read_together(tmp_path: Path) -> None:
+def test_plan_explains_shared_scans(tmp_path: Path) -> None:
     path = write(tmp_path)
     rows = [line for line in SCHEMA.splitlines() if "privacy_unit" not in line]
     (tmp_path / "people.yaml").write_text("\n".join(rows))
@@ -234,7 +234,7 @@ def test_plan_explains_what_is_read_together(tmp_path: Path) -> None:
     assert call("plan", str(path), "--explain")[1].count("this engine reads each table") == 3
 
 
-def test_plan_tells_joint_tables_apart(tmp_path: Path) -> None:
+def test_plan_distinguishes_joint_tables(tmp_path: Path) -> None:
     """By the condition of each, and the columns of a table that are read by themselves."""
     path = write(tmp_path)
     rows = [line for line in SCHEMA.splitlines() if "privacy_unit" not in line]
@@ -254,7 +254,7 @@ def test_plan_tells_joint_tables_apart(tmp_path: Path) -> None:
     assert "by itself   both, the rest of its columns: distinct values don't add up\n" in out
 
 
-def test_plan_says_how_many_tables_share_a_reading(tmp_path: Path) -> None:
+def test_plan_shows_the_limit_of_a_shared_scan(tmp_path: Path) -> None:
     path, most = write(tmp_path), MOST_TABLES + 1
     asked = "  q{i}: {{from: people, columns: {{n: {{count: '*'}}}}}}\n"
     queries = "".join(asked.format(i=i) for i in range(most))
@@ -269,7 +269,7 @@ def test_plan_says_how_many_tables_share_a_reading(tmp_path: Path) -> None:
     )
 
 
-def test_every_release_that_a_ledger_did_not_pay_for_is_named(tmp_path: Path) -> None:
+def test_verify_names_every_uncharged_release(tmp_path: Path) -> None:
     ledger, there = str(tmp_path / "ledger.sqlite"), tmp_path / "out" / "people"
     opened = ["--table", "people", "--owner", "office", "--epsilon", "1"]
     assert call("ledger", "init", ledger, *opened)[0] == 0
@@ -283,7 +283,7 @@ def test_every_release_that_a_ledger_did_not_pay_for_is_named(tmp_path: Path) ->
     assert [one["file"] for one in found] == [str(Path(f) / "manifest.json") for f in folders]
 
 
-def test_a_sketch_replaces_no_file(tmp_path: Path) -> None:
+def test_init_does_not_overwrite_files(tmp_path: Path) -> None:
     write(tmp_path)
     there = tmp_path / "there.yaml"
     there.write_text("mine")

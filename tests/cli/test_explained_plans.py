@@ -14,7 +14,9 @@ STATEMENT = "EXPLAIN SELECT city, AVG(age) AS mean_age, COUNT(*) AS n FROM peopl
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 200])
-def test_no_word_is_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+def test_explain_breaks_no_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
     release_with_ledger(tmp_path)
     monkeypatch.setenv("COLUMNS", str(width))
     command = ["sql", STATEMENT, "--schema", str(tmp_path / "people.yaml"), "--epsilon", "1"]

@@ -30,7 +30,7 @@ def call(*words: str) -> tuple[int, str, str]:
     return done.exit_code, done.stdout, done.stderr
 
 
-def test_the_list_names_everything() -> None:
+def test_list_of_all_mechanisms() -> None:
     listed = json.loads(call("--json")[1])
     names = {(row["name"], row["kind"]) for row in listed}
     assert names == {(name, "noise") for name in registry.names()} | {
@@ -46,7 +46,7 @@ def test_the_list_names_everything() -> None:
             assert f"{shape['name']}: {shape['admissible']}" in words
 
 
-def test_compared_laws_spend_the_budget_and_never_more() -> None:
+def test_compared_mechanisms_spend_the_budget_exactly() -> None:
     budget = parse_budget("1", "1e-9")
     rows = compare(budget, 2, 8)
     assert {row.mechanism.name for row in rows} == set(registry.names())
@@ -62,7 +62,7 @@ def test_compared_laws_spend_the_budget_and_never_more() -> None:
         assert 0.0 < (row.efficiency or 0.0) <= 1 + 1e-6
 
 
-def test_the_best_shapes_are_no_worse_than_the_grid() -> None:
+def test_best_shapes_are_no_worse_than_the_grid() -> None:
     """Refined ratios and exponents: many answers lie between Laplace and Gaussian noise."""
     rows = {row.mechanism.name: row for row in compare(parse_budget("1", "1e-6"), 1, 16)}
     error = {name: row.mechanism.mean_absolute_error for name, row in rows.items()}
@@ -74,7 +74,7 @@ def test_the_best_shapes_are_no_worse_than_the_grid() -> None:
     assert 1.65 < float(pure["symmetric_alpha_stable"].shape["alpha"]) < 1.75
 
 
-def test_efficiency_is_the_optimum_over_the_error() -> None:
+def test_efficiency_is_optimal_error_over_error() -> None:
     assert efficiency(Laplace(10.0), 10, 0.0) == pytest.approx(
         least_error(1.0, 0.0, 10) / Laplace(10.0).mean_absolute_error, rel=1e-9
     )
@@ -88,7 +88,7 @@ def test_efficiency_is_the_optimum_over_the_error() -> None:
     assert efficiency(registry.get("gaussian")(10.0), 10, 0.0) is None  # no pure guarantee
 
 
-def test_words_and_json_agree() -> None:
+def test_text_and_json_of_compare_agree() -> None:
     found = json.loads(call("compare", "--epsilon", "1", "--json")[1])
     assert found[0]["mechanism"] in {"discrete_laplace", "staircase"}
     assert found[0]["efficiency"] == pytest.approx(1.0, rel=1e-9)
@@ -99,7 +99,7 @@ def test_words_and_json_agree() -> None:
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])
-def test_charts(tmp_path: Path, suffix: str) -> None:
+def test_comparison_charts(tmp_path: Path, suffix: str) -> None:
     target = tmp_path / f"errors.{suffix}"
     assert call("compare", "--epsilon", "2", "--plot", str(target))[0] == 0
     assert target.stat().st_size > 1000
@@ -107,7 +107,7 @@ def test_charts(tmp_path: Path, suffix: str) -> None:
         assert target.read_text(encoding="utf-8").lstrip().startswith("<?xml")
 
 
-def test_charts_that_cannot_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_impossible_charts_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code, _, words = call("compare", "--epsilon", "1", "--plot", str(tmp_path / "errors.gif"))
     assert code == 2
     assert "DP-OUTPUT-005" in words
@@ -131,7 +131,7 @@ def test_charts_that_cannot_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyP
         (("--epsilon", "1", "--delta", "0.5"), "DP-BUDGET-002"),
     ],
 )
-def test_budgets_out_of_range(words: tuple[str, ...], code: str) -> None:
+def test_budgets_out_of_range_are_refused(words: tuple[str, ...], code: str) -> None:
     status, out, found = call("compare", *words)
     assert status == 3
     assert code in found
@@ -139,11 +139,11 @@ def test_budgets_out_of_range(words: tuple[str, ...], code: str) -> None:
 
 
 @pytest.mark.parametrize("option", ["--sensitivity", "--answers"])
-def test_nothing_to_compare(option: str) -> None:
+def test_zero_options_of_compare_are_refused(option: str) -> None:
     assert call("compare", "--epsilon", "1", option, "0")[0] == 2
 
 
-def test_calibrating_from_python() -> None:
+def test_calibrate_from_python() -> None:
     """Open shapes are searched, declared ones kept; budgets are spent to within 0.1 %."""
     law = dprelease.calibrate("offset_symmetric_gaussian", 1, "1e-6", answers=16)
     other = dprelease.calibrate("offset_symmetric_gaussian", 1, "1e-6", answers=16, ratio=4)

@@ -40,7 +40,7 @@ def test_every_command_has_json(name: str, command: Callable[..., Any]) -> None:
     assert parameters["as_json"].annotation == AsJson, name
 
 
-def test_json_of_the_commands_that_write_files(tmp_path: Path) -> None:
+def test_json_of_commands_that_write_files(tmp_path: Path) -> None:
     write(tmp_path)
     draft = tmp_path / "draft.yaml"
     shown = json.loads(call("init", tmp_path / "people.csv", "--json")[1])["schema"]
@@ -83,7 +83,7 @@ def test_check_takes_several_files_and_schemas(tmp_path: Path) -> None:
     assert json.loads(call("check", schema, "--json")[1]) == {"ok": True, "columns": 4}
 
 
-def test_exit_codes_tell_published_from_wrong(tmp_path: Path) -> None:
+def test_exit_codes_of_published_and_wrong_releases(tmp_path: Path) -> None:
     path = write(tmp_path)
     assert call("run", path)[0] == 0
     code, _, err = call("run", path)
@@ -107,7 +107,7 @@ def test_exit_codes_tell_published_from_wrong(tmp_path: Path) -> None:
     assert (code, "ledger" in out) == (0, False)
 
 
-def test_a_source_of_another_environment(tmp_path: Path) -> None:
+def test_source_option(tmp_path: Path) -> None:
     path = write(tmp_path)
     (tmp_path / "people.csv").rename(tmp_path / "test.csv")
     assert call("run", path)[0] == 2
@@ -119,7 +119,7 @@ def test_a_source_of_another_environment(tmp_path: Path) -> None:
     assert call("verify", json.loads(out)["output"])[0] == 0
 
 
-def test_the_hooks_of_pre_commit(tmp_path: Path) -> None:
+def test_pre_commit_hooks(tmp_path: Path) -> None:
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     command, *words = hook["entry"].split()
     assert command == "dprelease"

@@ -15,7 +15,7 @@ from tests.release.build import write
 ROOT = Path(__file__).parents[2]
 
 
-def ended(code: str, *options: str, stdout: int = subprocess.PIPE) -> tuple[int, str, str]:
+def run_python(code: str, *options: str, stdout: int = subprocess.PIPE) -> tuple[int, str, str]:
     """Return how a fresh interpreter ends: exit code, output and messages, to the byte."""
     command = [sys.executable, *options, "-c", code]
     done = processes.run(command, cwd=ROOT, stdout=stdout, stderr=subprocess.PIPE, check=False)
@@ -24,7 +24,7 @@ def ended(code: str, *options: str, stdout: int = subprocess.PIPE) -> tuple[int,
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("words", [["--help"], ["mechanisms", "--json"], ["plan"], ["check", "no"]])
-def test_both_entries_end_as_the_bare_application(words: list[str]) -> None:
+def test_entry_points_end_like_the_application(words: list[str]) -> None:
     scripts = ["from dprelease.cli import app; app()", "from dprelease.cli import main; main()"]
     ends = []
     for entry in (*(["-c", script] for script in scripts), ["-m", "dprelease"]):
@@ -37,7 +37,7 @@ def test_both_entries_end_as_the_bare_application(words: list[str]) -> None:
     assert ends[0][1]
 
 
-def test_a_run_ends_silently(tmp_path: Path) -> None:
+def test_run_ends_silently(tmp_path: Path) -> None:
     release = str(write(tmp_path))
     command = [sys.executable, "-m", "dprelease", "run", release, "--json"]
     done = processes.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -61,7 +61,7 @@ def look():
 """
 
 
-def test_a_crash_leaves_no_core(tmp_path: Path) -> None:
+def test_crash_leaves_no_core(tmp_path: Path) -> None:
     """Of the command line alone: a library that is imported changes nothing of its host."""
     code = f"{CRASHES}from dprelease.cli.process import prepare_process as run\nrun()\nlook()"
     with processes.started(
@@ -82,11 +82,11 @@ def test_a_crash_leaves_no_core(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     hosts = "import dprelease, resource, pandas; print(*resource.getrlimit(resource.RLIMIT_CORE))"
     bare = "import resource; print(*resource.getrlimit(resource.RLIMIT_CORE))"
-    assert ended(hosts)[1] == ended(bare)[1]
+    assert run_python(hosts)[1] == run_python(bare)[1]
 
 
 @pytest.mark.parametrize("entry", ["main()", "-m"])
-def test_both_entries_leave_no_core(entry: str, tmp_path: Path) -> None:
+def test_entry_points_disable_core_dumps(entry: str, tmp_path: Path) -> None:
     script = tmp_path / "sitecustomize.py"
     script.write_text(
         "import atexit, resource\n"
@@ -106,7 +106,7 @@ def test_both_entries_leave_no_core(entry: str, tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "0 0"
 
 
-def test_no_other_package_is_looked_at() -> None:
+def test_no_plugins_are_searched() -> None:
     """For plugins of pydantic's; not even their names are read."""
     begin = "from dprelease.cli.process import prepare_process as run\nrun()\n"
     body = (
@@ -114,5 +114,5 @@ def test_no_other_package_is_looked_at() -> None:
         "told.distributions = lambda *_, **__: print('looked for') or iter(())\n"
         "pydantic.create_model('Model', x=int)(x=1)\nprint('made')"
     )
-    assert ended(body)[1].split("\n") == ["looked for", "made", ""]
-    assert ended(begin + body)[1].split("\n") == ["made", ""]
+    assert run_python(body)[1].split("\n") == ["looked for", "made", ""]
+    assert run_python(begin + body)[1].split("\n") == ["made", ""]

@@ -1,4 +1,4 @@
-"""A signal ends a command as a failure does: nothing is left, and what had happened is told."""
+"""A signal ends a command like a failure: nothing is left, and the message states what happened."""
 
 from __future__ import annotations
 
@@ -83,7 +83,9 @@ PLACES = {
 }
 
 
-def ended(folder: Path, place: str, number: int, *more: str) -> subprocess.CompletedProcess[str]:
+def run_with_signal(
+    folder: Path, place: str, number: int, *more: str
+) -> subprocess.CompletedProcess[str]:
     (folder / "tmp").mkdir()
     return processes.run(
         [sys.executable, "-c", ENDED, place, str(number), str(folder / "release.yaml"), *more],
@@ -99,11 +101,11 @@ def ended(folder: Path, place: str, number: int, *more: str) -> subprocess.Compl
     ("number", "place"),
     thinned((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), list(PLACES), together=1),
 )
-def test_what_a_signal_leaves_and_what_is_said(
+def test_signals_leave_nothing_and_state_the_charge(
     number: signal.Signals, place: str, tmp_path: Path
 ) -> None:
     release_with_ledger(tmp_path)
-    done = ended(tmp_path, place, number)
+    done = run_with_signal(tmp_path, place, number)
     assert done.returncode == 128 + number, done.stderr
     assert "Traceback" not in done.stderr
     (finding,) = json.loads(done.stdout)["findings"]
@@ -129,14 +131,16 @@ def test_what_a_signal_leaves_and_what_is_said(
     assert not list(tmp_path.glob(".ledger*"))
 
 
-def test_a_signal_that_is_ignored_stays_so(tmp_path: Path) -> None:
+def test_ignored_signals_stay_ignored(tmp_path: Path) -> None:
     release_with_ledger(tmp_path)
-    done = ended(tmp_path, "staged", signal.SIGHUP, "ignored")
+    done = run_with_signal(tmp_path, "staged", signal.SIGHUP, "ignored")
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "out/people/manifest.json").exists()
 
 
-def test_an_interrupt_that_another_handler_answers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_interrupt_swallowed_by_another_handler_is_reported(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """As that of a Spark that was started meanwhile: what had happened is told all the same."""
 
     def interrupted() -> None:
@@ -166,7 +170,7 @@ def test_an_interrupt_that_another_handler_answers(capsys: pytest.CaptureFixture
         (ValueError("canary"), "DP-INTERNAL-001", "ValueError"),
     ],
 )
-def test_what_the_system_refuses_is_no_mistake_of_ours(
+def test_system_failures_are_no_internal_errors(
     problem: Exception, code: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fails() -> None:
@@ -185,7 +189,7 @@ def test_what_the_system_refuses_is_no_mistake_of_ours(
 @pytest.mark.parametrize(
     ("number", "code"), [(errno.ENOSPC, 1), (errno.EIO, 1), (errno.EMFILE, 1), (errno.EACCES, 2)]
 )
-def test_what_the_system_refuses_a_run_is_no_wrong_input(
+def test_system_failures_are_no_input_errors(
     number: int, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The exit code is that of what the system said, whichever part of a run was told it."""
@@ -209,7 +213,7 @@ def test_what_the_system_refuses_a_run_is_no_wrong_input(
     assert DataError("DP-DATA-006", table="t").exit_code == 1
 
 
-def test_what_python_says_where_no_thread_can_be_started() -> None:
+def test_message_of_python_if_no_thread_can_start() -> None:
     before = threading.stack_size(2**46)  # more than any machine has
     try:
         with pytest.raises(RuntimeError) as caught:
@@ -219,7 +223,7 @@ def test_what_python_says_where_no_thread_can_be_started() -> None:
     assert str(caught.value) == NO_THREAD_MESSAGE
 
 
-def test_a_folder_that_is_gone(tmp_path: Path) -> None:
+def test_deleted_working_folder_is_reported(tmp_path: Path) -> None:
     release_with_ledger(tmp_path)
     (tmp_path / "gone").mkdir()
     words = f"{sys.executable} -m dprelease run {tmp_path}/release.yaml --output out"
@@ -236,7 +240,7 @@ def test_a_folder_that_is_gone(tmp_path: Path) -> None:
     assert State.NOTHING.value in done.stderr
 
 
-def test_an_interrupt_in_python_tells_what_had_happened() -> None:
+def test_interrupt_in_python_notes_the_state() -> None:
     state = RunState(rows=True)
     with pytest.raises(KeyboardInterrupt) as caught, state.add_state_to_errors():
         raise KeyboardInterrupt
@@ -276,7 +280,7 @@ class Interrupter:
     ("question", "has_ledger"),
     [*((question, False) for question in QUESTIONS), ("groups", True)],
 )
-def test_an_interrupt_of_a_question_tells_what_is_spent(
+def test_interrupted_question_notes_spent_budget(
     question: str, has_ledger: bool, tmp_path: Path
 ) -> None:
     """At every line of the accessor: what the note says is what session and ledger have charged."""
@@ -319,7 +323,7 @@ def test_an_interrupt_of_a_question_tells_what_is_spent(
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("kind", ["", "--json"])
-def test_an_answer_that_is_cut_off(unbuffered: str, kind: str, tmp_path: Path) -> None:
+def test_truncated_output_is_reported(unbuffered: str, kind: str, tmp_path: Path) -> None:
     """A disk without room for all of it: a part of the noised answer is out, so it is not unsaid."""
     release_with_ledger(tmp_path)
     statement = "SELECT age, COUNT(*) AS n FROM people GROUP BY age"
@@ -357,7 +361,7 @@ main()
 
 
 @pytest.mark.parametrize("module", ["dprelease.cli", "typer", "dprelease.cli.releases"])
-def test_an_interrupt_while_modules_are_loaded_ends_without_a_traceback(module: str) -> None:
+def test_interrupt_during_import_has_no_traceback(module: str) -> None:
     default = "signal.signal(signal.SIGINT, signal.default_int_handler)"
     done = loading(default, module)
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")

@@ -75,12 +75,12 @@ def test_statements_from_a_file(
     "options",
     [[], ["SELECT 1", "--total", "2"], ["--total", "x"], ["--total", "2", "--output", "out"]],
 )
-def test_options_that_do_not_fit(schema: Path, options: list[str]) -> None:
+def test_incompatible_options_are_refused(schema: Path, options: list[str]) -> None:
     line = ["sql", "--schema", str(schema), "--epsilon", "1", *options]
     assert CliRunner().invoke(cli.app, line, input=COUNT).exit_code == 2
 
 
-def test_only_failures_before_any_charge_cost_nothing() -> None:
+def test_failures_after_reading_are_charged() -> None:
     def answer(text: str, state: RunState) -> None:
         state.rows = "rows" in text
         if "fail" in text:
@@ -101,7 +101,7 @@ def test_only_failures_before_any_charge_cost_nothing() -> None:
     assert shell.run("EXPLAIN ok")
 
 
-def test_a_person_at_a_terminal(schema: Path, keyboard: PipeInput, tmp_path: Path) -> None:
+def test_interactive_shell(schema: Path, keyboard: PipeInput, tmp_path: Path) -> None:
     """Enter ends only whole statements, errors and Ctrl-C go on, and Ctrl-D ends the shell."""
     answered: list[str] = []
     errors: list[DpReleaseError] = []

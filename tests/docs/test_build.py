@@ -19,7 +19,7 @@ DRAWN_BY = re.compile(r"Matplotlib v([\d.]+)")
 
 
 @pytest.mark.audit
-def test_the_manual_is_built_without_a_warning(tmp_path: Path) -> None:
+def test_manual_builds_without_warnings(tmp_path: Path) -> None:
     """Each page is there, no page loads anything from elsewhere, and no mark is left."""
     words = ["-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet"]
     done = processes.run(
@@ -39,7 +39,7 @@ def test_the_manual_is_built_without_a_warning(tmp_path: Path) -> None:
     assert 'id="dp-budget-001"' in errors
 
 
-def test_pictures_follow_from_their_numbers(tmp_path: Path) -> None:
+def test_pictures_are_reproducible(tmp_path: Path) -> None:
     """Drawn again they are the same bytes, if the Matplotlib that drew them is there."""
     tutorial.draw(tmp_path)
     for name in tutorial.PICTURES:
@@ -50,7 +50,7 @@ def test_pictures_follow_from_their_numbers(tmp_path: Path) -> None:
         assert re.findall(r">([^<>]+)</text>", drawn) == re.findall(r">([^<>]+)</text>", kept)
 
 
-def test_margins_of_pictures_are_those_of_plans(tmp_path: Path) -> None:
+def test_margins_of_pictures_equal_plans(tmp_path: Path) -> None:
     """A larger budget has smaller margins, and columns are told apart."""
     (tmp_path / "schemas").symlink_to(tutorial.EXAMPLE / "schemas")
     (tmp_path / "release.yaml").write_text((tutorial.EXAMPLE / "release.yaml").read_text())

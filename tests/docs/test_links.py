@@ -65,11 +65,11 @@ def _leads(document: Path, text: str, target: str) -> bool:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=names)
-def test_links_lead_somewhere(document: Path) -> None:
+def test_links_have_targets(document: Path) -> None:
     assert broken(document, document.read_text(encoding="utf-8")) == []
 
 
-def test_links_between_parts_from_the_code_lead_somewhere() -> None:
+def test_links_in_generated_parts_have_targets() -> None:
     """Of keys to forms, and of the table of mechanisms to their sections."""
     for page in (DOCS / "reference").glob("*.md"):
         text = from_code.written(page.read_text(encoding="utf-8"))
@@ -83,11 +83,11 @@ def test_links_between_parts_from_the_code_lead_somewhere() -> None:
         "[a](http://example.org)", "[a](https://localhost)", "[a](../../outside.md)",
     ],
 )  # fmt: skip
-def test_a_broken_link_is_found(link: str) -> None:
+def test_broken_link_is_found(link: str) -> None:
     assert broken(DOCS / "tutorial.md", link)
 
 
-def test_a_link_that_leads_somewhere_is_none() -> None:
+def test_valid_links_are_accepted() -> None:
     text = "# A heading\n[a](index.md), [b](#a-heading), [c](https://doi.org/10.1), `[d](no.md)`"
     assert broken(DOCS / "tutorial.md", text) == []
     assert len(links(text)) == 3

@@ -51,7 +51,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         if is_run(page)
     ],
 )
-def test_a_page_works_as_it_stands(page: Path, folder: Path) -> None:
+def test_blocks_of_a_page_run_as_shown(page: Path, folder: Path) -> None:
     """Every block in order, in one folder, after the files of the first guide."""
     reader = Reader(folder)
     example = OWN.get(names(page))
@@ -98,7 +98,7 @@ def follow(reader: Reader, *these: Block) -> None:
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("kind", BROKEN)
-def test_what_does_not_work_is_found(kind: str, folder: Path) -> None:
+def test_wrong_blocks_are_found(kind: str, folder: Path) -> None:
     reader = Reader(folder)
     for block in blocks(FIRST.read_text(encoding="utf-8")):
         if block.file is not None:
@@ -109,7 +109,7 @@ def test_what_does_not_work_is_found(kind: str, folder: Path) -> None:
         follow(reader, BROKEN[kind], checked)
 
 
-def test_parts_are_added_as_a_reader_would() -> None:
+def test_parts_of_files_are_merged() -> None:
     whole = {"budget": {"epsilon": "1"}, "queries": {"a": {"from": "t", "columns": {"n": {}}}}}
     part = {"budget": {"rho": "1"}, "queries": {"a": {"columns": {"m": {}}}, "b": {}}}
     assert added(whole, part) == {
@@ -118,7 +118,7 @@ def test_parts_are_added_as_a_reader_would() -> None:
     }
 
 
-def test_commands_are_told_from_outputs() -> None:
+def test_commands_are_separated_from_outputs() -> None:
     text = "$ one \\\n    two   # why\nout\n$ three\n"
     assert commands(text) == [("one      two", "out\n"), ("three", "")]
     assert looks_like("a  b\nc\n", "a b\n")

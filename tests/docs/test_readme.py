@@ -31,7 +31,7 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reader:
     return made
 
 
-def test_three_minutes(reader: Reader) -> None:
+def test_readme_blocks_run_as_shown(reader: Reader) -> None:
     """Every block works, the README is short, and its release is published and verified."""
     assert len(TEXT.splitlines()) <= MOST_LINES
     found = blocks(TEXT)
@@ -45,7 +45,7 @@ def test_three_minutes(reader: Reader) -> None:
     assert (reader.folder / "out/by_state/by_state_sex.parquet").exists()
 
 
-def test_the_first_guide_is_about_the_same_release() -> None:
+def test_first_guide_uses_the_same_release() -> None:
     """Its files are those of the README, with columns that other guides ask about."""
     first = {block.file: block.text for block in blocks(FIRST.read_text(encoding="utf-8"))}
     for block in blocks(TEXT):
@@ -56,7 +56,7 @@ def test_the_first_guide_is_about_the_same_release() -> None:
             ), block.file
 
 
-def test_every_command_has_its_guide() -> None:
+def test_every_command_has_a_guide() -> None:
     """Each is shown in the README or in a page that is run, beside its place in the reference."""
     whole = TEXT + "".join(page.read_text(encoding="utf-8") for page in DOCS.rglob("*.md"))
     names = [command.name or command.callback.__name__ for command in app.registered_commands]
@@ -65,7 +65,7 @@ def test_every_command_has_its_guide() -> None:
     assert [name for name in names if not re.search(rf"dprelease {name}\b", whole)] == []
 
 
-def test_a_year_of_monthly_releases(reader: Reader) -> None:
+def test_guide_budget_lasts_twelve_months(reader: Reader) -> None:
     """The guide's ledger pays for twelve of its monthly releases, and for no thirteenth."""
     init = re.search(r"ledger init .*\\\n.*--epsilon (\S+) --delta (\S+)", LEDGERS)
     monthly = re.search(

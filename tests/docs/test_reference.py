@@ -35,13 +35,13 @@ NOT_A_PAGE = {"defaults"}
 """Documents whose keys are those of another one."""
 
 
-def test_every_part_has_its_page() -> None:
+def test_every_part_has_one_page() -> None:
     """Once: a part that no page names would be made for nobody."""
     named = [name for page in PAGES for name in from_code.MARK.findall(page.read_text("utf-8"))]
     assert sorted(named) == sorted(set(from_code.PARTS) - NOT_A_PAGE)
 
 
-def test_a_part_that_there_is_not_is_refused() -> None:
+def test_unknown_parts_are_refused() -> None:
     with pytest.raises(KeyError):
         from_code.written("<!-- from the code: nothing -->")
     with pytest.raises(ValueError, match="no document"):
@@ -50,7 +50,7 @@ def test_a_part_that_there_is_not_is_refused() -> None:
 
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("name", sorted(set(FORMS) - NOT_A_PAGE))
-def test_every_key_of_every_form_is_told(name: str) -> None:
+def test_reference_has_every_key(name: str) -> None:
     """With the words of its model; the number of rows is that of the schema's keys."""
     text, whole = models.document(name), json.loads(render_schema(name))
     schemas = [whole, *whole.get("$defs", {}).values()]
@@ -66,7 +66,7 @@ def sorted_by_form(whole: dict) -> list[str]:  # type: ignore[type-arg]
     return [key for schema in ordered for key in schema.get("properties", {})]
 
 
-def test_every_code_stands_there_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reference_has_every_code_once(monkeypatch: pytest.MonkeyPatch) -> None:
     text = error_codes.pages()
     told = re.findall(r"^### (DP-\w+-\d+)$", text, flags=re.MULTILINE)
     known = {code for kind in error_codes.kinds() for code in kind.templates}
@@ -77,7 +77,7 @@ def test_every_code_stands_there_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "### DP-BUDGET-998\n\nWhy.\n\n**Fix:** what." in error_codes.pages()
 
 
-def test_every_function_of_expressions_is_listed() -> None:
+def test_reference_has_every_function() -> None:
     """Those of the messages, each of which the code accepts."""
     text = expression_functions.functions()
     listed = re.findall(r"^\| `(\w+)` \|", text, flags=re.MULTILINE)
@@ -88,7 +88,7 @@ def test_every_function_of_expressions_is_listed() -> None:
     assert set(expression_functions.MEANINGS) <= accepted
 
 
-def test_every_command_and_option_is_told() -> None:
+def test_reference_has_every_command_and_option() -> None:
     text = commands.pages()
     for name, command in leaves(typer.main.get_command(app), "dprelease"):
         (section,) = re.findall(
@@ -110,7 +110,7 @@ def leaves(command, name: str):  # type: ignore[no-untyped-def]
         yield from leaves(below, f"{name} {word}")
 
 
-def test_every_public_name_is_told() -> None:
+def test_reference_has_every_public_name() -> None:
     text = interface.pages()
     for name in dprelease.__all__:
         thing = getattr(dprelease, name)
@@ -119,7 +119,7 @@ def test_every_public_name_is_told() -> None:
     assert interface.ACCESSOR.endswith(DpAccessor.__name__)
 
 
-def test_every_mechanism_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reference_has_every_mechanism(monkeypatch: pytest.MonkeyPatch) -> None:
     """And other words of a mechanism make another table."""
     text = mechanism_pages.pages()
     for name in (*registry.names(), *registry.selection_names()):
@@ -128,14 +128,14 @@ def test_every_mechanism_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "| never |" in mechanism_pages.pages()
 
 
-def test_signs_mean_nothing_in_words() -> None:
+def test_markdown_characters_are_escaped() -> None:
     """But backticks do: what stands between them is code."""
     assert markdown.plain("a *b* <c> `*d*`") == r"a \*b\* \<c\> `*d*`"
     assert markdown.code("a`b") == "`` a`b ``"
     assert markdown.table(["x"], [["a|b\nc"]]).splitlines()[-1] == r"| a\|b c |"
 
 
-def test_reference_pages_say_where_they_come_from() -> None:
+def test_reference_pages_name_their_source() -> None:
     index = (DOCS / "reference" / "index.md").read_text(encoding="utf-8")
     listed = re.findall(r"^([\w-]+)$", index, flags=re.MULTILINE)
     there = {Path(page).stem for page in (DOCS / "reference").glob("*.md")} - {"index"}

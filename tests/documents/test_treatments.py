@@ -1,4 +1,4 @@
-"""What a manifest says of the rows that count, read back by itself, beside the rows that do."""
+"""The treatment of rows stated in the manifest, compared with the rows that are counted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dprelease.planning.treatments import treatment_record, treatment_rows
 from dprelease.query.grouping.group_keys import Key
 from dprelease.query.resolve import Query, resolve
 from dprelease.schema.columns import CutColumn
-from tests.auditing.build import AREAS, QUERIES, written
+from tests.auditing.build import AREAS, QUERIES, write_release
 from tests.exact.reference import Row, key_cell, left_join, typed
 
 COLUMNS: dict[str, Any] = {
@@ -107,7 +107,7 @@ def queries(folder: Path, name: str, unit: str) -> tuple[Query, ...]:
         "title": "t", "tables": ["people.yaml", "areas.yaml"], "budget": budget,
         "queries": ASKED[name], "output": "out",
     }  # fmt: skip
-    return resolve(written(folder, release, people, AREAS))
+    return resolve(write_release(folder, release, people, AREAS))
 
 
 def rows(n: int = 240) -> list[Row]:
@@ -135,7 +135,7 @@ def is_missing(query: Query, name: str, row: Row) -> bool:
     return typed(query, column.cut if isinstance(column, CutColumn) else name, row) is None
 
 
-def said(query: Query, record: dict[str, Any], row: Row) -> bool:
+def counts_by_text(query: Query, record: dict[str, Any], row: Row) -> bool:
     """Return whether a row counts as the treatments alone say, conditions and joins aside."""
     for name, words in record["columns"].items():
         role, *parts = words.split("; ")
@@ -160,7 +160,7 @@ def said(query: Query, record: dict[str, Any], row: Row) -> bool:
     return True
 
 
-def counted(query: Query, row: Row) -> bool:
+def counts_by_reference(query: Query, row: Row) -> bool:
     """Return whether a row has a cell, and an id, as the slow reference finds it."""
     if query.unit.id is not None and row[query.unit.id] is None:
         return False
@@ -192,7 +192,7 @@ WHERE: dict[str, Callable[[Row], bool]] = {
 @pytest.mark.each
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("name", ASKED)
-def test_rows_count_as_it_is_said(name: str, unit: str, tmp_path: Path) -> None:
+def test_rows_count_as_stated(name: str, unit: str, tmp_path: Path) -> None:
     """By the words of each table, by the slow reference, and by what the engine counts."""
     public = [{"code": i, "kind": kind} for i, kind in ((1, "wet"), (2, "dry"), (4, None))]
     held = rows()
@@ -202,8 +202,12 @@ def test_rows_count_as_it_is_said(name: str, unit: str, tmp_path: Path) -> None:
         record = treatment_record(query).to_json()
         seen = held if query.join is None else left_join(query, held, public)
         meets = [WHERE.get(name, lambda _row: True)(row) for row in held]
-        wanted = [counted(query, row) and ok for row, ok in zip(seen, meets, strict=True)]
-        told = [said(query, record, row) and ok for row, ok in zip(seen, meets, strict=True)]
+        wanted = [
+            counts_by_reference(query, row) and ok for row, ok in zip(seen, meets, strict=True)
+        ]
+        told = [
+            counts_by_text(query, record, row) and ok for row, ok in zip(seen, meets, strict=True)
+        ]
         assert told == wanted, (query.name, record)
         assert (record["rows"] == "All rows count.") <= all(wanted)
         assert "condition" in record["rows"] or all(meets)
@@ -214,7 +218,7 @@ def test_rows_count_as_it_is_said(name: str, unit: str, tmp_path: Path) -> None:
         assert all(keys <= set(treatment_record(query).columns) for query in asked)
 
 
-def test_plan_and_manifest_state_the_treatment_of_every_key_in_every_table(tmp_path: Path) -> None:
+def test_plan_and_manifest_state_treatments_of_all_keys(tmp_path: Path) -> None:
     """Also of keys that only other tables of a family have, and of columns in conditions."""
     asked = queries(tmp_path, "hierarchy that agrees", "rows")
     by_column: dict[str, set[str]] = {}

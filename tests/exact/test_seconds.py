@@ -200,7 +200,7 @@ def test_published_intervals_are_covered(tmp_path: Path, rows: int, formats: lis
 
 def test_a_time_between_two_seconds_is_found(tmp_path: Path) -> None:
     """A published timestamp is a whole second; `verify` refuses any other."""
-    from tests.release.test_families import resealed
+    from tests.release.test_families import reseal
 
     (tmp_path / "t.yaml").write_text(json.dumps({"table": "t", "columns": YEAR}))
     queries = {"q": {"from": "t", "columns": {"m": {"median": "at"}}}}
@@ -212,7 +212,7 @@ def test_a_time_between_two_seconds_is_found(tmp_path: Path) -> None:
     place = table.schema.get_field_index("m")
     odd = pa.array([at + timedelta(microseconds=1)], pa.timestamp("us"))
     pq.write_table(table.set_column(place, table.schema.field("m"), odd), out / "q.parquet")
-    resealed(out)
+    reseal(out)
     assert not dprelease.verify(out).ok
 
 

@@ -11,7 +11,7 @@ import pytest
 from dprelease.exports import dcat, deployment_registry, dp_event, mbi
 from dprelease.exports.export import PublishedRelease
 from tests.exports import made
-from tests.release.families_of_areas import declared
+from tests.release.area_family import read_family
 
 ASKED = {
     "budget": "epsilon: 1, delta: 1e-6, neighbours: replace",
@@ -25,7 +25,7 @@ ASKED = {
 
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> PublishedRelease:
-    return made.described(declared(tmp_path_factory.mktemp("invariants"), **ASKED))
+    return made.described(read_family(tmp_path_factory.mktemp("invariants"), **ASKED))
 
 
 def test_each_tells_what_is_published_exactly(release: PublishedRelease, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from dprelease.schema.load import read_declaration
 from dprelease.schema.release_parts.format_names import FORMATS, OF_RECORDS
 from dprelease.verification.after_publication.export_copy import export
 from tests.exports.build import ALL, RELEASE, WORDS_TOO, publish, write
-from tests.release import families_of_areas
+from tests.release import area_family
 from tests.replay import Keyed
 from tests.verification.forging import at, opinion, places, read, seal
 
@@ -286,7 +286,7 @@ FAMILY = "formats: [csv, excel, ods, json-stat, px, datapackage]\nwide: [sex]\n"
 
 def test_tables_that_agree(tmp_path: Path) -> None:
     """Estimates and whole tables are published; measurements are for who checks, persons no cells."""
-    asked = families_of_areas.written(
+    asked = area_family.write_family(
         tmp_path, consistent="{non_negative: true, publish: {records: true}}"
     )
     asked.write_text(asked.read_text() + FAMILY)

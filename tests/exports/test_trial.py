@@ -28,7 +28,7 @@ from dprelease.schema.load import Declaration, read_declaration
 from dprelease.schema.release_parts import format_names
 from dprelease.verification.after_publication.export_copy import export
 from tests.exports import build, made
-from tests.release import families_of_areas
+from tests.release import area_family
 from tests.replay import Keyed
 
 OWN = """
@@ -193,7 +193,7 @@ CONSISTENT = "{non_negative: true, publish: {records: true}}"
 
 
 def _areas(folder: Path) -> Path:
-    path = families_of_areas.written(folder, consistent=CONSISTENT)
+    path = area_family.write_family(folder, consistent=CONSISTENT)
     path.write_text(path.read_text() + ALL)
     return path
 

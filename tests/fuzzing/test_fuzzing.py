@@ -45,7 +45,7 @@ def few_rows() -> Iterator[None]:
         yield
 
 
-def test_random_releases_keep_every_promise(tmp_path: Path) -> None:
+def test_random_releases_break_no_promise(tmp_path: Path) -> None:
     found = Search(tmp_path)
     search(found, 1, FEW)
     assert found.tried > FEW // 2, found.refused
@@ -53,9 +53,7 @@ def test_random_releases_keep_every_promise(tmp_path: Path) -> None:
 
 @pytest.mark.audit
 @pytest.mark.timeout(1800)
-def test_a_planted_fault_is_found_and_made_small(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_planted_fault_is_found_and_shrunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums are claimed to move half as far; a release of one sum, and the row that moves it."""
     right = sums.sum_sensitivity
 
@@ -80,7 +78,7 @@ def test_a_planted_fault_is_found_and_made_small(
 
 @pytest.mark.audit
 @pytest.mark.timeout(SECONDS + SHRINKING)
-def test_random_releases_for_long() -> None:
+def test_random_releases_for_a_long_time() -> None:
     found = search_for(SECONDS, KEPT, time.time_ns())
     assert found.tried > SECONDS / 10, found.refused
 

@@ -1,4 +1,4 @@
-"""What a budget that lasts counts: its amount, and the price of everything that can be recorded."""
+"""The amount of a ledger account, and the cost of every recorded mechanism."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ ACCOUNTS = {
 }
 
 
-def test_the_table_is_whole() -> None:
+def test_all_registered_mechanisms_are_tested() -> None:
     names = {law.name for law in LAWS}
     assert names >= {*registry.names(), *registry.selection_names(), *registry.RECORD_NAMES}
 
 
 @pytest.mark.parametrize("kind", ACCOUNTS)
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
-def test_whatever_is_recorded_is_priced(law: Randomizer, kind: str) -> None:
-    """From the record alone, as from the law itself; without a bound the price is infinite."""
+def test_every_recorded_mechanism_has_a_cost(law: Randomizer, kind: str) -> None:
+    """The cost from the record equals that of the mechanism; without a bound it is infinite."""
     event = Event("q", "c", law.name, law.parameters, ONE)
     vector = PricedVector(law, law.losses, ONE)
     pure = pure_epsilon([vector])
@@ -78,7 +78,7 @@ def test_whatever_is_recorded_is_priced(law: Randomizer, kind: str) -> None:
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("epsilon", ["1/1000", "1/10", "1", "3", "20", "100"])
 @pytest.mark.parametrize("delta", ["1e-2", "1e-5", "1e-9", "1e-30"])
-def test_the_amount_of_an_approximate_budget(epsilon: str, delta: str) -> None:
+def test_rho_of_an_approximate_budget(epsilon: str, delta: str) -> None:
     """The largest rho with at most epsilon at delta: never more, and hardly less."""
     limit, at = Fraction(epsilon), Fraction(delta)
     amount = account(limit, at).amount
@@ -86,7 +86,7 @@ def test_the_amount_of_an_approximate_budget(epsilon: str, delta: str) -> None:
     assert zcdp_epsilon(float(amount) * (1 + SLACK), round_down(at)) > limit
 
 
-def test_other_amounts_are_those_declared() -> None:
+def test_pure_and_rho_amounts_are_those_declared() -> None:
     third = Fraction(1, 3)
     assert account(third).amount == third
     assert account(rho=third).amount == third

@@ -1,4 +1,4 @@
-"""Ledgers whose bytes or tables somebody, or a disk, has changed: nothing is charged to them."""
+"""Damaged ledgers, by a disk or by somebody: nothing is charged to them."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def outcome(path: Path, *words: str) -> str:
 CODES = {"DP-LEDGER-001", "DP-LEDGER-002", "DP-LEDGER-003", "DP-LEDGER-005"}
 
 
-def endures(made: Ledger, data: bytes, command: str) -> None:
-    """Hold that what reads a damaged file reads all of it, and that what writes adds to all."""
+def check_damaged(made: Ledger, data: bytes, command: str) -> None:
+    """Assert that commands read a damaged ledger completely or refuse it."""
     path, known = made.path, [entry.digest for entry in made.history()]
     path.write_bytes(data)
     found = outcome(path, command)
@@ -114,14 +114,14 @@ def endures(made: Ledger, data: bytes, command: str) -> None:
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("signed", [False, True], ids=["plain", "signed, of periods"])
-def test_damaged_bytes(tmp_path: Path, signed: bool) -> None:
-    """Whatever the damage, it is the ledger's, and no charge is lost or written into it."""
+def test_damaged_bytes_lose_no_charges(tmp_path: Path, signed: bool) -> None:
+    """For any damage, the error names the ledger, and no charge is lost or added."""
     made = full_ledger(tmp_path, signed=signed)
     whole = made.path.read_bytes()
     assert len(whole) >= 5 * PAGE
     for i, (_, data) in enumerate(damages(whole, 7 + signed, 30)):
         made.path.write_bytes(whole)
-        endures(made, data, COMMANDS[i % len(COMMANDS)])
+        check_damaged(made, data, COMMANDS[i % len(COMMANDS)])
 
 
 CHANGES = {
@@ -177,7 +177,7 @@ COMMANDS = ("check", "show", "history", "recover", "export")
 
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize(("number", "change"), [*enumerate(CHANGES)])
-def test_tables_and_triggers_that_no_ledger_has(ledger: Ledger, number: int, change: str) -> None:
+def test_foreign_tables_and_triggers_are_refused(ledger: Ledger, number: int, change: str) -> None:
     """By what they are, whatever their names; every command looks, and nothing is written."""
     form = 1 + number % 3
     with closing(sqlite3.connect(ledger.path, isolation_level=None)) as link:
@@ -200,7 +200,7 @@ def test_tables_and_triggers_that_no_ledger_has(ledger: Ledger, number: int, cha
     assert ledger.path.read_bytes() == before
 
 
-def test_tables_that_a_ledger_has_are_those_that_it_makes(ledger: Ledger) -> None:
+def test_copied_and_vacuumed_ledgers_are_accepted(ledger: Ledger) -> None:
     """Whichever way a copy was made."""
     copy = ledger.path.with_name("copy.sqlite")
     with closing(sqlite3.connect(ledger.path, isolation_level=None)) as link:

@@ -29,8 +29,8 @@ def ledger(tmp_path: Path) -> Ledger:
     return made
 
 
-def used(ledger: Ledger) -> str:
-    """Return how long it takes to charge, in words that a pipe carries.
+def charge_duration(ledger: Ledger) -> str:
+    """Return how long it takes to charge, as text for a pipe.
 
     SQLite's own waiting is not fair, so that a charge among others may take seconds; one that waits
     for a lock that nobody holds any more takes all its patience.
@@ -64,20 +64,20 @@ class Reader:
         self._thread.join(processes.PATIENCE)
 
 
-def test_a_child_forked_while_a_thread_has_a_ledger_open_uses_none(ledger: Ledger) -> None:
+def test_child_forked_with_open_ledger_refuses_ledgers(ledger: Ledger) -> None:
     """Nor does a child of it; its parent goes on, and so do children that are forked later."""
     with Reader(ledger, processes.PATIENCE):
-        words = told_by_child(lambda: used(ledger))
-        again = told_by_child(lambda: told_by_child(lambda: used(ledger)))
+        words = told_by_child(lambda: charge_duration(ledger))
+        again = told_by_child(lambda: told_by_child(lambda: charge_duration(ledger)))
     for said in (words, again):
         assert "DP-LEDGER-023" in said
         assert "no row was read, no budget was spent" in said
-    assert used(ledger) == "at once"
-    assert told_by_child(lambda: used(ledger)) == "at once"
+    assert charge_duration(ledger) == "at once"
+    assert told_by_child(lambda: charge_duration(ledger)) == "at once"
 
 
 @pytest.mark.parametrize("how", ["goes on", "raises", "ends"])
-def test_a_fork_by_whoever_has_it_open(how: str, ledger: Ledger) -> None:
+def test_fork_during_a_transaction_keeps_it_with_the_parent(how: str, ledger: Ledger) -> None:
     """As a handler of a signal may: the transaction, and its journal, are the parent's."""
     before = len(ledger.history())
     told, tell = os.pipe()
@@ -108,11 +108,11 @@ def test_a_fork_by_whoever_has_it_open(how: str, ledger: Ledger) -> None:
         said = answer.read()
     assert {"goes on": "DP-LEDGER-023", "raises": "gives up", "ends": ""}[how] in said
     assert len(ledger.history()) == before + 1
-    assert used(ledger) == "at once"
+    assert charge_duration(ledger) == "at once"
 
 
-def test_workers_of_multiprocessing(ledger: Ledger) -> None:
-    worker = multiprocessing.get_context("fork").Process(target=used, args=(ledger,))
+def test_multiprocessing_workers_use_ledgers(ledger: Ledger) -> None:
+    worker = multiprocessing.get_context("fork").Process(target=charge_duration, args=(ledger,))
     worker.start()
     worker.join(processes.PATIENCE)
     assert worker.exitcode == 0

@@ -1,4 +1,4 @@
-"""A ledger's file says only what a ledger can have written: forged steps, forged digests (V87)."""
+"""Ledger files with forged steps or forged digests are refused (V87)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["ledger"]  # a fixture
 NAME = "0" * 32
 
 
-def rewritten(path: Path, change: Callable[[list[dict[str, Any]]], object]) -> None:
+def rewrite_entries(path: Path, change: Callable[[list[dict[str, Any]]], object]) -> None:
     """Change the entries of a ledger, with right digests throughout, as who can write it could."""
     with unguarded(path) as connection:
         bodies = [json.loads(row[0]) for row in connection.execute("SELECT body FROM entries")]
@@ -90,14 +90,14 @@ IMPOSSIBLE: dict[str, tuple[list[str], Callable[[list[dict[str, Any]]], Any]]] =
 
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("case", IMPOSSIBLE)
-def test_steps_that_no_ledger_writes(ledger: Ledger, case: str) -> None:
+def test_impossible_steps_are_found(ledger: Ledger, case: str) -> None:
     """By every way in: looking, checking, reserving, recovering, opening."""
     steps, change = IMPOSSIBLE[case]
     reservation = ledger.reserve([charge()], "r")
     for name in steps:
         getattr(ledger, name)(reservation, *(["d" * 64] if name == "commit" else []))
     ledger.state()
-    rewritten(ledger.path, change)
+    rewrite_entries(ledger.path, change)
     for use in (
         ledger.state,
         ledger.recover,
@@ -110,7 +110,7 @@ def test_steps_that_no_ledger_writes(ledger: Ledger, case: str) -> None:
         assert "entry" in caught.value.cause
 
 
-def test_the_same_steps_are_refused_when_they_are_written(ledger: Ledger) -> None:
+def test_impossible_steps_are_not_written(ledger: Ledger) -> None:
     for steps in (["cancel"], ["read"], ["read", "publish"], ["read", "publish", "commit"]):
         reservation = ledger.reserve([charge()], "r")
         for name in steps:
@@ -125,7 +125,7 @@ def test_the_same_steps_are_refused_when_they_are_written(ledger: Ledger) -> Non
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_an_entry_with_a_digest_of_its_own(ledger: Ledger, number: int) -> None:
+def test_changed_entry_breaks_the_digest_chain(ledger: Ledger, number: int) -> None:
     """Right by itself, and following from what was before: what comes after does not follow."""
     ledger.cancel(ledger.reserve([charge()], "r"))
     ledger.reserve([charge()], "r")
@@ -143,7 +143,7 @@ def test_an_entry_with_a_digest_of_its_own(ledger: Ledger, number: int) -> None:
 
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("wrong", ["digest", "entry", "reservation"])
-def test_a_release_is_bound_to_its_very_entry(wrong: str, tmp_path: Path) -> None:
+def test_release_is_bound_to_its_ledger_entry(wrong: str, tmp_path: Path) -> None:
     target = dprelease.read_release(release_with_ledger(tmp_path)).run()
     path = tmp_path / "ledger.sqlite"
     held = json.loads((target / "manifest.json").read_bytes())["ledger"]
@@ -164,7 +164,7 @@ OLD = [
 
 
 @pytest.mark.parametrize("steps", OLD, ids=str)
-def test_a_ledger_of_format_1_reads_on(ledger: Ledger, steps: list[str]) -> None:
+def test_format_1_ledgers_are_read(ledger: Ledger, steps: list[str]) -> None:
     """Its reservations have no `read` and no lock; the first entry of ours makes it format 2."""
     ledger.reserve([charge()], "old")
     gone = {"host": "elsewhere", "pid": 1, "started": "boot/1"}
@@ -177,7 +177,7 @@ def test_a_ledger_of_format_1_reads_on(ledger: Ledger, steps: list[str]) -> None
             more = {"manifest": None if none else "d"} if kind == "commit" else {}
             step(kind, **more)(bodies)
 
-    rewritten(ledger.path, change)
+    rewrite_entries(ledger.path, change)
     connection = sqlite3.connect(ledger.path)
     connection.execute("PRAGMA user_version = 1")
     connection.close()
@@ -188,7 +188,7 @@ def test_a_ledger_of_format_1_reads_on(ledger: Ledger, steps: list[str]) -> None
     assert bool(words) == found.is_open
     ledger.reserve([charge()], "new")
     (old, new) = ledger.state().reservations.values()
-    assert old.is_charged == (steps != ["cancel"])  # what it had read nobody knows
+    assert old.is_charged == (steps != ["cancel"])  # it is unknown what it had read
     assert new.is_open
     connection = sqlite3.connect(ledger.path)
     assert connection.execute("PRAGMA user_version").fetchone() == (2,)
@@ -213,7 +213,7 @@ os._exit(9)
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("last", ["reserve", "read"])
 @pytest.mark.parametrize("kinds", [(), processes.OWN_PROCESSES], ids=["a process", "the first"])
-def test_a_reservation_is_held_by_a_lock(ledger: Ledger, kinds: tuple[str, ...], last: str) -> None:
+def test_reservation_is_held_by_a_lock(ledger: Ledger, kinds: tuple[str, ...], last: str) -> None:
     """Whatever number its process has, in whatever namespace (V86)."""
     way = processes.unshared(*kinds) if kinds else []
     root = Path(__file__).parents[2]
@@ -234,7 +234,7 @@ def test_a_reservation_is_held_by_a_lock(ledger: Ledger, kinds: tuple[str, ...],
     assert not lock_path(ledger.path, name).exists()
 
 
-def test_what_reads_and_what_draws_comes_after_its_note(
+def test_ledger_steps_precede_reading_and_publishing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The order of a run, as ledger and disk see it."""
@@ -272,7 +272,7 @@ def test_what_reads_and_what_draws_comes_after_its_note(
     assert read_declaration(path) is not None
 
 
-def test_a_ledger_that_is_mounted_without_its_folder(tmp_path: Path) -> None:
+def test_ledger_mounted_without_folder_is_refused(tmp_path: Path) -> None:
     """The journal of a crash would lie where nobody else finds it, and undo what they add."""
     own = processes.unshared(*processes.OWN_MOUNTS)
     release_with_ledger(tmp_path)

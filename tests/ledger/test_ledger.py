@@ -64,7 +64,7 @@ def ledger(tmp_path: Path) -> Ledger:
     return found
 
 
-def test_a_budget_is_spent_exactly_and_never_more(ledger: Ledger) -> None:
+def test_budget_is_spent_exactly(ledger: Ledger) -> None:
     for i in range(10):
         # Each price is 0.1 rounded up: the tenth would pass the budget by a few 1e-17.
         if i == 9:
@@ -78,7 +78,7 @@ def test_a_budget_is_spent_exactly_and_never_more(ledger: Ledger) -> None:
     assert 0.99 < float(ledger.state().spent(TABLE)) <= 1
 
 
-def test_ten_tenths_fit_and_no_more(ledger: Ledger) -> None:
+def test_ten_releases_of_a_tenth_fit(ledger: Ledger) -> None:
     """Releases of a declared 0.1 spend just below it: ten of them fit into 1 (V44)."""
     law = dprelease.calibrate("laplace", "0.1")
     tenth = charge(event(scale=repr(law.scale)))
@@ -89,7 +89,7 @@ def test_ten_tenths_fit_and_no_more(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("cost", [float("nan"), -1.0, float("-inf")])
-def test_prices_that_are_none_never_fit(
+def test_invalid_costs_are_refused(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch, cost: float
 ) -> None:
     """Whatever the accountant may say one day (V45)."""
@@ -99,7 +99,7 @@ def test_prices_that_are_none_never_fit(
     assert len(ledger.history()) == 1
 
 
-def test_one_ledger_by_any_name(ledger: Ledger, tmp_path: Path) -> None:
+def test_links_open_the_same_ledger(ledger: Ledger, tmp_path: Path) -> None:
     """Relative paths and symbolic links open the same budget; hard links are refused (V49)."""
     soft, hard = tmp_path / "soft.sqlite", tmp_path / "hard.sqlite"
     soft.symlink_to(ledger.path)
@@ -113,7 +113,7 @@ def test_one_ledger_by_any_name(ledger: Ledger, tmp_path: Path) -> None:
     assert float(ledger.state().spent(TABLE)) == pytest.approx(0.2)
 
 
-def test_the_life_of_a_reservation(ledger: Ledger) -> None:
+def test_steps_of_a_reservation(ledger: Ledger) -> None:
     given_back = ledger.reserve([charge()], "first")
     ledger.cancel(given_back)
     assert ledger.state().spent(TABLE) == 0
@@ -157,7 +157,7 @@ def test_rho_adds_across_releases(tmp_path: Path) -> None:
     assert float(found.state().spent(TABLE)) <= rho
 
 
-def test_the_first_release_may_take_all(tmp_path: Path) -> None:
+def test_first_release_may_take_the_whole_budget(tmp_path: Path) -> None:
     """What fits the whole budget by its own loss distributions fits, alone and first."""
     found = Ledger(tmp_path / "l.sqlite")
     delta = Fraction(1, 10**9)
@@ -175,7 +175,7 @@ def test_the_first_release_may_take_all(tmp_path: Path) -> None:
         other.reserve([whole], "all")
 
 
-def test_what_does_not_belong_is_refused(ledger: Ledger, tmp_path: Path) -> None:
+def test_charges_to_wrong_accounts_are_refused(ledger: Ledger, tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match=r"DP-LEDGER-006.*\n?.*did you mean 'office/people'"):
         ledger.reserve([charge(table="office/peeple")], "r")
     with pytest.raises(LedgerError, match="DP-LEDGER-008"):
@@ -222,7 +222,7 @@ def raw(ledger: Ledger, *statements: str) -> None:
         "DROP TABLE head",
     ],
 )
-def test_an_edited_or_cut_history_is_found(ledger: Ledger, statement: str) -> None:
+def test_edited_or_truncated_history_is_found(ledger: Ledger, statement: str) -> None:
     reservation = ledger.reserve([charge()], "r")
     ledger.publish(reservation)
     raw(ledger)
@@ -242,7 +242,7 @@ def test_rows_can_only_be_added(ledger: Ledger) -> None:
     connection.close()
 
 
-def test_files_that_are_no_ledger(ledger: Ledger, tmp_path: Path) -> None:
+def test_files_that_are_no_ledger_are_refused(ledger: Ledger, tmp_path: Path) -> None:
     text = tmp_path / "text.sqlite"
     text.write_bytes(b"not a database" * 100)
     other = tmp_path / "other.sqlite"
@@ -261,7 +261,7 @@ def test_files_that_are_no_ledger(ledger: Ledger, tmp_path: Path) -> None:
         ledger.state()
 
 
-def test_a_newer_ledger(ledger: Ledger) -> None:
+def test_newer_ledger_format_is_refused(ledger: Ledger) -> None:
     raw(ledger, "PRAGMA user_version = 4")
     with pytest.raises(
         LedgerError, match=r"DP-LEDGER-003.*\n?.*format 4, and this version knows 3"
@@ -269,7 +269,7 @@ def test_a_newer_ledger(ledger: Ledger) -> None:
         ledger.state()
 
 
-def test_a_lock_that_is_never_given_back(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lock_timeout_is_reported(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "LOCK_SECONDS", 0.05)
     connection = sqlite3.connect(ledger.path)
     connection.execute("BEGIN EXCLUSIVE")
@@ -281,7 +281,7 @@ def test_a_lock_that_is_never_given_back(ledger: Ledger, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("fault", ["full", "read-only"])
-def test_disks_that_take_no_more(
+def test_full_and_read_only_disks_change_nothing(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
     """A reservation that can't be written is not made; the history stays whole."""
@@ -329,7 +329,7 @@ MAKE: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("linked", [False, True])
 @pytest.mark.parametrize("thing", ["a pipe", "a folder", "a link", "a socket", "a device"])
 @pytest.mark.parametrize("ending", store.JOURNAL_SUFFIXES)
-def test_journals_that_are_no_files(
+def test_journals_that_are_no_files_are_refused(
     ledger: Ledger, ending: str, thing: str, linked: bool, tmp_path: Path
 ) -> None:
     """The database would wait for a pipe without end, and write wherever a link leads to."""
@@ -353,7 +353,7 @@ def test_journals_that_are_no_files(
 
 
 @pytest.mark.parametrize("how", ["removed", "replaced"])
-def test_a_file_that_is_taken_away_while_it_is_open(ledger: Ledger, how: str) -> None:
+def test_ledger_removed_while_open_is_reported(ledger: Ledger, how: str) -> None:
     """It is not told as read-only: somebody else was at work on it."""
 
     def taken() -> None:
@@ -370,7 +370,7 @@ def test_a_file_that_is_taken_away_while_it_is_open(ledger: Ledger, how: str) ->
     assert "removed or replaced while it was open" in caught.value.cause
 
 
-def test_a_run_without_its_ledger_leaves_no_folder(tmp_path: Path) -> None:
+def test_run_without_ledger_leaves_no_folder(tmp_path: Path) -> None:
     path = release_with_ledger(tmp_path)
     (tmp_path / "ledger.sqlite").unlink()
     before = sorted(tmp_path.iterdir())
@@ -422,7 +422,7 @@ def script(*words: str, patience: float = processes.PATIENCE) -> str:
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("renewal", [None, EVERY_YEAR], ids=["lasting", "renewing"])
-def test_32_processes_share_the_last_of_a_budget(tmp_path: Path, renewal: Renewal | None) -> None:
+def test_32_processes_do_not_exceed_the_budget(tmp_path: Path, renewal: Renewal | None) -> None:
     """Of epsilon 1, at 1 / 10.25 each, exactly ten fit, and of one that renews, in one period."""
     ledger = Ledger(tmp_path / "ledger.sqlite")
     ledger.open_account(account(epsilon=Fraction(1), renewal=renewal))
@@ -449,7 +449,7 @@ for publishes in (False, True):
 """
 
 
-def test_recovery_tells_what_happened(ledger: Ledger) -> None:
+def test_recover_reports_dead_runs(ledger: Ledger) -> None:
     alive = ledger.reserve([charge()], "still running")
     script("-c", DYING, str(ledger.path))
     words = ledger.recover()
@@ -469,7 +469,7 @@ def test_recovery_tells_what_happened(ledger: Ledger) -> None:
     ledger.cancel(alive)
 
 
-def test_another_machine_s_reservation_is_kept(
+def test_reservations_of_other_machines_are_kept(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("platform.node", lambda: "elsewhere")
@@ -494,7 +494,7 @@ def release_with_ledger(
     return path
 
 
-def test_a_release_is_charged_and_bound_to_its_entry(tmp_path: Path) -> None:
+def test_release_is_charged_and_bound_to_its_entry(tmp_path: Path) -> None:
     path = release_with_ledger(tmp_path)
     ledger = tmp_path / "ledger.sqlite"
     published = dprelease.read_release(path).run()
@@ -516,7 +516,7 @@ def test_a_release_is_charged_and_bound_to_its_entry(tmp_path: Path) -> None:
     assert float(state.spent(TABLE)) == pytest.approx(0.002, rel=1e-3)
 
 
-def test_a_failure_before_any_row_costs_nothing_and_one_after_costs_all(
+def test_failure_is_charged_only_after_rows_were_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = release_with_ledger(tmp_path)
@@ -539,7 +539,7 @@ def test_a_failure_before_any_row_costs_nothing_and_one_after_costs_all(
     assert not (tmp_path / "out" / "people").exists()
 
 
-def test_a_ledger_that_is_locked_before_the_rename(
+def test_ledger_locked_before_rename_is_charged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows had been read by then: the message says so, the run is charged, nothing is readable."""
@@ -556,7 +556,7 @@ def test_a_ledger_that_is_locked_before_the_rename(
     assert not (tmp_path / "out" / "people").exists()
 
 
-def test_a_lack_of_memory_is_charged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_error_is_charged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What only happens because of the data must not be free (V75)."""
     path = release_with_ledger(tmp_path)
 
@@ -571,7 +571,7 @@ def test_a_lack_of_memory_is_charged(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert not any(r.is_open for r in state.reservations.values())
 
 
-def test_a_session_charges_its_table(tmp_path: Path) -> None:
+def test_session_charges_its_table(tmp_path: Path) -> None:
     import pandas as pd
 
     release_with_ledger(tmp_path)
@@ -591,7 +591,7 @@ def test_a_session_charges_its_table(tmp_path: Path) -> None:
         dprelease.Session(schema, epsilon=1, ledger=path)
 
 
-def test_the_commands(tmp_path: Path) -> None:
+def test_ledger_commands(tmp_path: Path) -> None:
     runner = CliRunner()
     release_with_ledger(tmp_path)
     path = str(tmp_path / "ledger.sqlite")
@@ -622,7 +622,7 @@ def test_the_commands(tmp_path: Path) -> None:
         pytest.param("instants", "200", marks=pytest.mark.audit),
     ],
 )
-def test_kills_at_steps_and_at_instants(mode: str, number: str, tmp_path: Path) -> None:
+def test_kills_keep_ledger_and_releases_consistent(mode: str, number: str, tmp_path: Path) -> None:
     release_with_ledger(tmp_path)
     command = ("-m", "tests.ledger.crash", str(tmp_path), mode, number)
     assert "killed" in script(*command, patience=7200)
@@ -636,9 +636,7 @@ def test_kills_at_steps_and_at_instants(mode: str, number: str, tmp_path: Path) 
         pytest.param("instants", "200", marks=pytest.mark.audit),
     ],
 )
-def test_kills_of_runs_that_sign_and_whose_budget_renews(
-    mode: str, number: str, tmp_path: Path
-) -> None:
+def test_kills_with_signed_renewing_ledgers(mode: str, number: str, tmp_path: Path) -> None:
     """What is readable is charged in its period and signed, and who recovers signs for it."""
     release_with_ledger(tmp_path, renewal=EVERY_YEAR)
     key = copied(tmp_path)
@@ -654,7 +652,7 @@ def test_reservations_name_their_charges(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 3), Fraction(10**13), Fraction(10**12)])
-def test_what_could_not_be_read_again_is_not_written(tmp_path: Path, epsilon: Fraction) -> None:
+def test_unreadable_amounts_are_not_written(tmp_path: Path, epsilon: Fraction) -> None:
     ledger = Ledger(tmp_path / "own.sqlite")
     odd = Account("office/people", "add_remove", "person", epsilon, Fraction(0), None)
     if epsilon == 10**12:

@@ -273,7 +273,7 @@ WORLDS = thinned(list(UNITS), (True, False), together=1)
 
 @pytest.mark.share(0.18)
 @pytest.mark.parametrize(("name", "unit", "has_ledger"), CELLS)
-def test_releases(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> None:
+def test_releases_with_every_noise(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> None:
     """All aggregates, noised by one mechanism; what is chosen is chosen beside it."""
     world = World(tmp_path, unit, has_ledger=has_ledger)
     columns = noised_by(name)
@@ -291,7 +291,7 @@ def test_releases(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> Non
 
 @pytest.mark.share(0.18)
 @pytest.mark.parametrize(("name", "unit"), NOISED_UNITS)
-def test_releases_under_rho(tmp_path: Path, name: str, unit: str) -> None:
+def test_releases_with_rho_budget(tmp_path: Path, name: str, unit: str) -> None:
     """All aggregates and private keys, under a budget in rho; noise without a rho is refused."""
     budget = (None, Fraction(0), Fraction(100))
     world = World(tmp_path, unit, has_ledger=True, budget=budget, rho_delta=Fraction(DELTA))
@@ -318,7 +318,7 @@ def has_a_rho(name: str) -> bool:
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize(("unit", "has_ledger"), WORLDS)
-def test_releases_of_what_is_chosen(tmp_path: Path, unit: str, has_ledger: bool) -> None:
+def test_releases_with_every_selection(tmp_path: Path, unit: str, has_ledger: bool) -> None:
     """Every way to choose for every aggregate that admits it; a tree; keys that are not public."""
     found = choices()
     assert {spec["mechanism"] for spec in found.values()} == set(registry.selection_names())
@@ -349,7 +349,7 @@ def test_releases_of_what_is_chosen(tmp_path: Path, unit: str, has_ledger: bool)
     ("unit", "has_ledger"),
     thinned([one for one in UNITS if one != "row"], (True, False), together=1),
 )
-def test_releases_that_choose_limits(
+def test_releases_with_private_limits(
     tmp_path: Path, unit: str, limit: str, has_ledger: bool
 ) -> None:
     """Every aggregate under a limit that is chosen privately; both releases are charged."""
@@ -375,7 +375,7 @@ def test_releases_that_choose_limits(
 @pytest.mark.parametrize(
     ("name", "has_ledger"), thinned([*NOISES, *registry.RECORD_NAMES], (True, False), together=1)
 )
-def test_single_records(tmp_path: Path, name: str, has_ledger: bool) -> None:
+def test_local_releases_with_every_noise(tmp_path: Path, name: str, has_ledger: bool) -> None:
     """Every noise of a number of a record, beside its category."""
     world = World(tmp_path, "row", has_ledger=has_ledger, neighbours="replace")
     shape = {"name": name} if name in registry.RECORD_NAMES else noise(name)
@@ -411,8 +411,10 @@ def statement(kinds: list[str]) -> str:
 
 
 @pytest.mark.parametrize(("name", "unit", "has_ledger"), CELLS)
-def test_statements(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> None:
-    """As `test_releases`, in SQL; without an output, for that is a release."""
+def test_sql_statements_with_every_noise(
+    tmp_path: Path, name: str, unit: str, has_ledger: bool
+) -> None:
+    """As `test_releases_with_every_noise`, in SQL; without an output, for that is a release."""
     assert set(IN_SQL) | NO_SQL == set(KINDS)
     world = World(tmp_path, unit, has_ledger=has_ledger)
     found = dprelease.sql(
@@ -441,7 +443,9 @@ REWRITTEN = """
 
 @pytest.mark.share(0.3)
 @pytest.mark.parametrize(("name", "unit", "has_ledger"), CELLS)
-def test_rewritten_statements(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> None:
+def test_rewritten_statements_with_every_noise(
+    tmp_path: Path, name: str, unit: str, has_ledger: bool
+) -> None:
     """As `test_statements`, with computed keys and arguments."""
     world = World(tmp_path, unit, has_ledger=has_ledger)
     found = dprelease.sql(
@@ -459,7 +463,7 @@ def test_rewritten_statements(tmp_path: Path, name: str, unit: str, has_ledger: 
 
 @pytest.mark.share(0.3)
 @pytest.mark.parametrize(("name", "unit", "has_ledger"), CELLS)
-def test_sessions(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> None:
+def test_sessions_with_every_noise(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> None:
     """Every aggregate of a grouped frame that a mechanism answers."""
     world = World(tmp_path, unit, has_ledger=has_ledger)
     frame, _ = world.session(epsilon=EPSILON, delta=DELTA)
@@ -500,7 +504,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 
 
 @pytest.mark.parametrize(("unit", "has_ledger"), WORLDS)
-def test_questions(
+def test_session_questions_are_charged_before_noise(
     tmp_path: Path, unit: str, has_ledger: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every question of a frame, and of groups: each is charged once, for good, before a word of noise is drawn."""
@@ -532,7 +536,7 @@ def test_questions(
 
 
 @pytest.mark.parametrize(("unit", "has_ledger"), WORLDS)
-def test_questions_by_keys_that_are_not_public(tmp_path: Path, unit: str, has_ledger: bool) -> None:
+def test_session_questions_with_private_keys(tmp_path: Path, unit: str, has_ledger: bool) -> None:
     world = World(tmp_path, unit, has_ledger=has_ledger)
     frame, session = world.session(epsilon=100, delta="0.01")
 
@@ -554,7 +558,7 @@ def test_questions_by_keys_that_are_not_public(tmp_path: Path, unit: str, has_le
 
 
 @pytest.mark.parametrize("unit", UNITS)
-def test_keys_that_are_not_public_are_charged_to_a_rho_delta(tmp_path: Path, unit: str) -> None:
+def test_private_keys_are_charged_to_rho_delta(tmp_path: Path, unit: str) -> None:
     """With a part of delta for keys, a ledger accepts them in several releases and answers."""
     world = World(tmp_path, unit, has_ledger=True, rho_delta=Fraction(DELTA) / 2)
     frame, session = world.session(epsilon=100, delta="0.01")

@@ -1,4 +1,4 @@
-"""Budgets that renew: every charge in one period, none in an earlier one than the last."""
+"""Renewing budgets: each charge belongs to one period, never earlier than the last charge."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dprelease.ledger.ledger import Ledger
 from dprelease.ledger.lifetime import lifetime_of
 from dprelease.ledger.periods import Renewal
 from dprelease.release.accounts import check_recorded_costs, read_ledger, renewal_of
-from tests.ledger.test_history import rewritten
+from tests.ledger.test_history import rewrite_entries
 from tests.ledger.test_ledger import TABLE, account, charge, event, release_with_ledger
 from tests.manifest_files import with_digest
 
@@ -33,7 +33,7 @@ def at(text: str) -> datetime:
 
 
 class Clock:
-    """What the machine says that it is now."""
+    """The current time of the machine."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.time = at("2026-03-01T12:00:00")
@@ -56,7 +56,7 @@ YEARLY = Renewal("year", date(2026, 1, 1))
 
 @pytest.mark.parametrize("every", ["month", "year"])
 @pytest.mark.parametrize("begins", ["2026-01-01", "2024-02-28", "2023-12-15", "1999-07-28"])
-def test_every_moment_is_in_one_period(every: str, begins: str) -> None:
+def test_every_moment_is_in_exactly_one_period(every: str, begins: str) -> None:
     """Of thirty years, day by day, as one counts them on a calendar; boundaries to the second."""
     renewal = Renewal(every, date.fromisoformat(begins))
     first, number = renewal.begins, 0
@@ -103,14 +103,14 @@ def test_every_moment_is_in_one_period(every: str, begins: str) -> None:
         (None, None, 3, "not how often"),
     ],
 )
-def test_what_is_no_renewal(
+def test_invalid_renewals_are_refused(
     every: str | None, begins: str | None, number: int | None, problem: str
 ) -> None:
     with pytest.raises(LedgerError, match=f"DP-LEDGER-017.*({problem})"):
         renewal_of(every, begins, number)
 
 
-def test_each_period_has_the_budget_and_no_more(tmp_path: Path, clock: Clock) -> None:
+def test_each_period_has_the_budget(tmp_path: Path, clock: Clock) -> None:
     ledger = renewing(tmp_path, YEARLY)
     first = lifetime_of(ledger.state(), TABLE, clock.time)
     assert "in the data of the first period may reach epsilon 1," in first.words
@@ -134,7 +134,7 @@ def test_each_period_has_the_budget_and_no_more(tmp_path: Path, clock: Clock) ->
             asked(TABLE)
 
 
-def test_a_clock_that_goes_back_opens_no_earlier_period(tmp_path: Path, clock: Clock) -> None:
+def test_clock_set_back_opens_no_earlier_period(tmp_path: Path, clock: Clock) -> None:
     """Neither what was left of one that is over, nor a period a second time."""
     ledger = renewing(tmp_path, YEARLY)
     clock.time = at("2026-12-31T23:59:59")
@@ -160,9 +160,7 @@ def test_a_clock_that_goes_back_opens_no_earlier_period(tmp_path: Path, clock: C
     assert later["period"] == 3
 
 
-def test_a_run_that_crosses_a_boundary_is_charged_where_it_was_reserved(
-    tmp_path: Path, clock: Clock
-) -> None:
+def test_run_is_charged_to_the_period_of_its_reservation(tmp_path: Path, clock: Clock) -> None:
     ledger = renewing(tmp_path, YEARLY)
     clock.time = at("2026-12-31T23:59:59")
     reservation = ledger.reserve([charge()], "over New Year")
@@ -179,7 +177,7 @@ def test_a_run_that_crosses_a_boundary_is_charged_where_it_was_reserved(
     assert ledger.state().spent(TABLE, 1) == 0
 
 
-def test_times_without_a_budget(tmp_path: Path, clock: Clock) -> None:
+def test_times_outside_all_periods_are_refused(tmp_path: Path, clock: Clock) -> None:
     ledger = renewing(tmp_path, Renewal("month", date(2026, 2, 1), 2))
     for time, problem in (
         ("2026-01-31T23:59:59", "begins on 2026-02-01"),
@@ -198,7 +196,7 @@ def test_times_without_a_budget(tmp_path: Path, clock: Clock) -> None:
     assert "epsilon 2 in all 2 periods" in row["renewal"]["words"]
 
 
-def test_a_whole_period_may_be_taken_by_its_first_release(tmp_path: Path, clock: Clock) -> None:
+def test_first_release_may_take_a_whole_period(tmp_path: Path, clock: Clock) -> None:
     """What fits an (epsilon, delta) by its own composition fits once in each period."""
     delta = Fraction(1, 10**9)
     ledger = renewing(tmp_path, YEARLY, epsilon=Fraction(1), delta=delta)
@@ -216,16 +214,16 @@ def test_a_whole_period_may_be_taken_by_its_first_release(tmp_path: Path, clock:
     check_recorded_costs(ledger.path)
 
 
-def moved(**changes: Any) -> Any:
+def change_charge(**changes: Any) -> Any:
     return lambda bodies: bodies[-1]["charges"][0].update(changes)
 
 
 FORGED = {
-    "an earlier period": moved(period=0),
-    "a later period": moved(period=2),
-    "a period below the first": moved(period=-1),
+    "an earlier period": change_charge(period=0),
+    "a later period": change_charge(period=2),
+    "a period below the first": change_charge(period=-1),
     "no period": lambda bodies: bodies[-1]["charges"][0].pop("period"),
-    "a period that is no number": moved(period="1"),
+    "a period that is no number": change_charge(period="1"),
     "an earlier time": lambda bodies: bodies[-1].update(time="2026-12-31T23:59:59+00:00"),
     "no time": lambda bodies: bodies[-1].update(time="now"),
     "a time before all years": lambda bodies: bodies[-1].update(time="0001-01-01T00:00:00+23:59"),
@@ -239,20 +237,20 @@ FORGED = {
 
 
 @pytest.mark.parametrize("case", FORGED)
-def test_periods_that_no_ledger_writes(tmp_path: Path, clock: Clock, case: str) -> None:
+def test_forged_periods_are_found(tmp_path: Path, clock: Clock, case: str) -> None:
     """With right digests throughout: by whoever can write the file."""
     ledger = renewing(tmp_path, YEARLY)
     ledger.reserve([charge()], "2026")
     clock.time = at("2027-05-01T00:00:00")
     ledger.reserve([charge()], "2027")
     ledger.state()
-    rewritten(ledger.path, FORGED[case])
+    rewrite_entries(ledger.path, FORGED[case])
     for use in (ledger.state, ledger.recover, lambda: ledger.reserve([charge()], "r")):
         with pytest.raises(LedgerError, match="DP-LEDGER-002"):
             use()
 
 
-def test_older_versions_do_not_write_what_they_do_not_know(tmp_path: Path) -> None:
+def test_renewals_raise_the_ledger_format(tmp_path: Path) -> None:
     import sqlite3
 
     def form(path: Path) -> int:
@@ -271,8 +269,8 @@ def test_older_versions_do_not_write_what_they_do_not_know(tmp_path: Path) -> No
     assert form(other.path) == 3
 
 
-def test_releases_tell_of_their_period(tmp_path: Path, clock: Clock) -> None:
-    """Plans, manifests and `ledger show`: what a person risks over all periods is never hidden."""
+def test_plans_and_manifests_name_the_period(tmp_path: Path, clock: Clock) -> None:
+    """Plans, manifests and `ledger show` state the total over all periods."""
     path = release_with_ledger(tmp_path, renewal=YEARLY)
     ledger = tmp_path / "ledger.sqlite"
     clock.time = at("2028-01-01T00:00:00")
@@ -296,7 +294,7 @@ def test_releases_tell_of_their_period(tmp_path: Path, clock: Clock) -> None:
     assert {finding.code for finding in report.findings} == {"DP-VERIFY-002", "DP-VERIFY-010"}
 
 
-def test_the_commands(tmp_path: Path, clock: Clock) -> None:
+def test_ledger_commands_with_periods(tmp_path: Path, clock: Clock) -> None:
     path = str(tmp_path / "l.sqlite")
     own = ["--owner", "o", "--epsilon", "1"]
     for words, code, text in (

@@ -78,9 +78,7 @@ def test_costs_within_the_budget_bound_rho_and_delta(kinds: list[tuple[str, str]
 
 
 @pytest.mark.parametrize(("scale", "delta", "fit"), [("100.0", "1e-7", 4), ("100.0", "9e-8", 4)])
-def test_the_delta_is_spent_and_never_more(
-    tmp_path: Path, scale: str, delta: str, fit: int
-) -> None:
+def test_rho_delta_is_never_exceeded(tmp_path: Path, scale: str, delta: str, fit: int) -> None:
     ledger = Ledger(tmp_path / "l.sqlite")
     ledger.open_account(shared())
     for _ in range(fit):
@@ -89,7 +87,7 @@ def test_the_delta_is_spent_and_never_more(
         ledger.reserve([charge(selection(scale, delta))], "one too many")
 
 
-def test_only_budgets_with_a_rho_delta_take_selections_after_others(tmp_path: Path) -> None:
+def test_selections_after_other_releases_need_rho_delta(tmp_path: Path) -> None:
     for budget, fits in ((shared(), True), (shared(rho_delta=Fraction(0)), False)):
         ledger = Ledger(tmp_path / f"{fits}.sqlite")
         ledger.open_account(budget)
@@ -110,7 +108,7 @@ def test_only_budgets_with_a_rho_delta_take_selections_after_others(tmp_path: Pa
         ("--epsilon", "1", "--delta", "1e-7", "--rho-delta", "2e-7"),
     ],
 )
-def test_a_rho_delta_is_a_part_of_delta(tmp_path: Path, options: tuple[str, ...]) -> None:
+def test_rho_delta_above_delta_is_refused(tmp_path: Path, options: tuple[str, ...]) -> None:
     first = ("ledger", "init", str(tmp_path / "l.sqlite"), "--table", "people", "--owner", "office")
     refused = CliRunner().invoke(cli.app, [*first, *options])
     assert refused.exit_code != 0

@@ -1,4 +1,4 @@
-"""Ledgers whose entries are signed: who can write the file but has no key forges none unseen."""
+"""Signed ledgers: forgeries without a key are found."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dprelease.release.accounts import check_recorded_costs, check_signers
 from dprelease.signatures.keys import KeyInMemory, SigningKey, signing_key
 from dprelease.signatures.sshsig import ENTRIES, MANIFESTS
 from dprelease.verification.ledger_check import UNSIGNED
-from tests.ledger.test_history import rewritten
+from tests.ledger.test_history import rewrite_entries
 from tests.ledger.test_ledger import TABLE, account, charge, release_with_ledger, unguarded
 from tests.ledger.test_periods import Clock
 from tests.signatures.keys import PASSPHRASE, copied, held, other_key, public
@@ -70,7 +70,7 @@ def test_every_entry_is_signed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["none", "foreign"])
-def test_who_has_no_key_writes_nothing(tmp_path: Path, key: str) -> None:
+def test_entries_without_a_listed_key_are_refused(tmp_path: Path, key: str) -> None:
     ledger = signed_ledger(tmp_path)
     reservation = ledger.reserve([charge()], "r")
     before = ledger.history()
@@ -97,7 +97,7 @@ def other_account() -> Any:
     return replace(account(epsilon=Fraction(1)), table="office/others")
 
 
-def test_signers_are_followed_by_others(tmp_path: Path) -> None:
+def test_signers_can_be_replaced_by_signers(tmp_path: Path) -> None:
     """A list is replaced by one of those before it; whoever left signs no more."""
     mine = signed_ledger(tmp_path)
     other = Ledger(mine.path, yours(tmp_path))
@@ -122,7 +122,7 @@ def test_signers_are_followed_by_others(tmp_path: Path) -> None:
             other.set_signers(text)
 
 
-def test_an_unsigned_ledger_gets_signers(tmp_path: Path) -> None:
+def test_unsigned_ledger_gets_signers(tmp_path: Path) -> None:
     """The first signed entry vouches for all that came before it."""
     plain = Ledger(tmp_path / "ledger.sqlite")
     plain.open_account(account(epsilon=Fraction(1)))
@@ -136,11 +136,13 @@ def test_an_unsigned_ledger_gets_signers(tmp_path: Path) -> None:
         plain.reserve([charge()], "r")
 
 
-def forged(change: Callable[[list[dict[str, Any]]], object], key: SigningKey | None = None) -> Any:
+def forge_with(
+    change: Callable[[list[dict[str, Any]]], object], key: SigningKey | None = None
+) -> Any:
     """Return what changes a ledger and signs what it changed, with a key that one has."""
 
     def rewrite(path: Path) -> None:
-        rewritten(path, change)
+        rewrite_entries(path, change)
         if key is None:
             return
         with unguarded(path) as connection:
@@ -160,53 +162,62 @@ def forged(change: Callable[[list[dict[str, Any]]], object], key: SigningKey | N
     return rewrite
 
 
-def cheaper(bodies: list[dict[str, Any]]) -> None:
+def lower_cost(bodies: list[dict[str, Any]]) -> None:
     bodies[-1]["charges"][0]["price"] = "0.001"
 
 
-def added(bodies: list[dict[str, Any]]) -> None:
+def add_entry(bodies: list[dict[str, Any]]) -> None:
     cancel = {"kind": "cancel", "id": bodies[-1]["id"], "time": bodies[-1]["time"]}
     bodies.append({**cancel, "signature": bodies[-1]["signature"]})
 
 
-def added_unsigned(bodies: list[dict[str, Any]]) -> None:
-    added(bodies)
+def add_unsigned_entry(bodies: list[dict[str, Any]]) -> None:
+    add_entry(bodies)
     bodies[-1].pop("signature")
 
 
-def unsigned(bodies: list[dict[str, Any]]) -> None:
+def remove_signature(bodies: list[dict[str, Any]]) -> None:
     bodies[-1].pop("signature")
 
 
-def exchanged(bodies: list[dict[str, Any]]) -> None:
+def exchange_signatures(bodies: list[dict[str, Any]]) -> None:
     bodies[-1]["signature"], bodies[1]["signature"] = (
         bodies[1]["signature"],
         bodies[-1]["signature"],
     )
 
 
-def other_list(bodies: list[dict[str, Any]]) -> None:
+def replace_signers(bodies: list[dict[str, Any]]) -> None:
     bodies[0]["signers"] = YOU
 
 
-def no_list(bodies: list[dict[str, Any]]) -> None:
+def write_invalid_signers(bodies: list[dict[str, Any]]) -> None:
     bodies[0]["signers"] = "nobody"
 
 
-def left_out(bodies: list[dict[str, Any]]) -> None:
+def delete_entry(bodies: list[dict[str, Any]]) -> None:
     del bodies[2]
 
 
-FORGERIES = [cheaper, added, added_unsigned, unsigned, exchanged, other_list, no_list, left_out]
+FORGERIES = [
+    lower_cost,
+    add_entry,
+    add_unsigned_entry,
+    remove_signature,
+    exchange_signatures,
+    replace_signers,
+    write_invalid_signers,
+    delete_entry,
+]
 
 
 @pytest.mark.parametrize("change", FORGERIES)
-def test_entries_of_another_hand_are_found(tmp_path: Path, change: Any) -> None:
+def test_forged_entries_are_found(tmp_path: Path, change: Any) -> None:
     """With right digests throughout; by every way in."""
     ledger = signed_ledger(tmp_path)
     ledger.reserve([charge()], "r")
     ledger.reserve([charge()], "r")
-    rewritten(ledger.path, change)
+    rewrite_entries(ledger.path, change)
     for use in (
         ledger.state,
         ledger.recover,
@@ -217,29 +228,27 @@ def test_entries_of_another_hand_are_found(tmp_path: Path, change: Any) -> None:
             use()
 
 
-def stripped(bodies: list[dict[str, Any]]) -> None:
-    """The whole history again, cheaper, and as if nobody had ever signed."""
+def remove_all_signatures(bodies: list[dict[str, Any]]) -> None:
+    """Rewrite the whole history with a lower cost and no signatures."""
     del bodies[0]
     for body in bodies:
         body.pop("signature")
-    cheaper(bodies)
+    lower_cost(bodies)
 
 
-def by_others(bodies: list[dict[str, Any]]) -> None:
-    """The whole history again, cheaper, with the forger's own list."""
+def sign_by_others(bodies: list[dict[str, Any]]) -> None:
+    """Rewrite the whole history with a lower cost and the signers of the forger."""
     bodies[0]["signers"] = YOU
-    cheaper(bodies)
+    lower_cost(bodies)
 
 
-@pytest.mark.parametrize("change", [stripped, by_others])
-def test_a_whole_history_of_another_hand_shows_beside_an_own_list(
-    tmp_path: Path, change: Any
-) -> None:
-    """Which the file alone can't tell: that is what `ledger verify --signers` is for."""
+@pytest.mark.parametrize("change", [remove_all_signatures, sign_by_others])
+def test_forged_history_is_found_with_own_signers(tmp_path: Path, change: Any) -> None:
+    """Only `ledger verify --signers` can find it."""
     ledger = signed_ledger(tmp_path)
     ledger.reserve([charge()], "r")
     check_signers(ledger.path, listed(tmp_path))
-    forged(change, yours(tmp_path) if change is by_others else None)(ledger.path)
+    forge_with(change, yours(tmp_path) if change is sign_by_others else None)(ledger.path)
     ledger.state()
     with pytest.raises(LedgerError, match="DP-LEDGER-018"):
         check_signers(ledger.path, listed(tmp_path))
@@ -247,7 +256,7 @@ def test_a_whole_history_of_another_hand_shows_beside_an_own_list(
     assert "DP-LEDGER-018" in CliRunner().invoke(cli.app, words).output
 
 
-def test_keys_count_at_the_time_of_the_entry(tmp_path: Path, clock: Clock) -> None:
+def test_keys_must_be_valid_at_the_time_of_the_entry(tmp_path: Path, clock: Clock) -> None:
     """One that is out of date signs no more, whatever time it claims; what it signed stays."""
     text = f'me valid-before="20260601Z" {public()}\n' + YOU
     ledger = signed_ledger(tmp_path, text)
@@ -264,27 +273,27 @@ def test_keys_count_at_the_time_of_the_entry(tmp_path: Path, clock: Clock) -> No
     assert periods.now() == clock.time
 
 
-def written(ledger: Ledger, body: dict[str, Any], key: SigningKey) -> None:
+def write_entry(ledger: Ledger, body: dict[str, Any], key: SigningKey) -> None:
     """Add an entry as somebody would who has a key, and leaves out every check."""
     with Store.open(ledger.path) as store, store.transaction():
         store.append(body, key)
 
 
-def test_a_stolen_key_that_is_out_of_date_can_not_backdate(tmp_path: Path, clock: Clock) -> None:
+def test_expired_key_can_not_backdate_entries(tmp_path: Path, clock: Clock) -> None:
     """An entry that follows later ones is not older than they are, whatever it claims."""
     text = f'me valid-before="20260601Z" {public()}\n' + YOU
     mine = signed_ledger(tmp_path, text)
     clock.time = datetime(2026, 7, 1, tzinfo=UTC)
     held_by_you = Ledger(mine.path, yours(tmp_path)).reserve([charge()], "by you")
     back = {"kind": "cancel", "id": held_by_you.id, "time": "2026-05-01T00:00:00+00:00"}
-    written(mine, back, held(tmp_path))
+    write_entry(mine, back, held(tmp_path))
     with pytest.raises(LedgerError, match=r"DP-LEDGER-002.*before 2026-06-01"):
         mine.state()
     with pytest.raises(LedgerError, match=r"DP-LEDGER-018.*before 2026-06-01"):
         check_signers(mine.path, listed(tmp_path, text))
 
 
-def test_a_signature_of_a_manifest_is_none_of_an_entry(tmp_path: Path) -> None:
+def test_signature_of_a_manifest_is_refused_for_entries(tmp_path: Path) -> None:
     ledger = signed_ledger(tmp_path)
     ledger.reserve([charge()], "r")
     key, last = held(tmp_path), ledger.history()[-1]
@@ -292,12 +301,12 @@ def test_a_signature_of_a_manifest_is_none_of_an_entry(tmp_path: Path) -> None:
     def resigned(bodies: list[dict[str, Any]]) -> None:
         bodies[-1]["signature"] = key.sign(signed_text(last), MANIFESTS).to_armor().decode()
 
-    rewritten(ledger.path, resigned)
+    rewrite_entries(ledger.path, resigned)
     with pytest.raises(LedgerError, match=r"DP-LEDGER-002.*signature is none"):
         ledger.state()
 
 
-def test_an_agent_that_gives_up(tmp_path: Path) -> None:
+def test_failing_signing_agent_charges_nothing(tmp_path: Path) -> None:
     """Nothing is charged that could not be signed, and no lock is left."""
     ledger = signed_ledger(tmp_path)
 
@@ -318,7 +327,7 @@ def signed_release(folder: Path) -> tuple[Path, Path]:
     return path, copied(folder)
 
 
-def test_releases_under_a_ledger_with_signers_are_signed(tmp_path: Path) -> None:
+def test_releases_with_signed_ledger_are_signed(tmp_path: Path) -> None:
     path, key = signed_release(tmp_path)
     ledger = tmp_path / "ledger.sqlite"
     release = dprelease.read_release(path)
@@ -342,7 +351,7 @@ def test_releases_under_a_ledger_with_signers_are_signed(tmp_path: Path) -> None
     assert [f.code for f in report.findings] == ["DP-VERIFY-014"]
 
 
-def test_who_vouches_for_a_manifest_alone_is_told(tmp_path: Path) -> None:
+def test_verify_notes_unsigned_ledger_of_signed_manifest(tmp_path: Path) -> None:
     """A ledger whose signers were left out with all that they signed looks as one without any."""
     path, ledger = release_with_ledger(tmp_path), tmp_path / "ledger.sqlite"
     folder = dprelease.read_release(path).run(key=held(tmp_path))
@@ -356,7 +365,7 @@ def test_who_vouches_for_a_manifest_alone_is_told(tmp_path: Path) -> None:
     assert UNSIGNED not in dprelease.verify(folder, ledger=ledger, signers=listed(tmp_path)).notes
 
 
-def test_a_release_is_signed_as_its_ledger_asked_when_it_was_charged(tmp_path: Path) -> None:
+def test_signers_at_the_time_of_the_charge_apply(tmp_path: Path) -> None:
     """Neither later signers, nor that there are any, change what holds for it."""
     path, ledger = release_with_ledger(tmp_path), tmp_path / "ledger.sqlite"
     release = dprelease.read_release(path)
@@ -374,7 +383,7 @@ def test_a_release_is_signed_as_its_ledger_asked_when_it_was_charged(tmp_path: P
     assert [finding.code for finding in report.findings] == ["DP-VERIFY-017"]
 
 
-def test_every_way_in_takes_a_key(tmp_path: Path) -> None:
+def test_every_entry_point_takes_a_key(tmp_path: Path) -> None:
     _, key = signed_release(tmp_path)
     ledger, schema = tmp_path / "ledger.sqlite", tmp_path / "people.yaml"
     frame = pd.read_csv(tmp_path / "people.csv", dtype_backend="pyarrow")
@@ -399,7 +408,7 @@ def test_every_way_in_takes_a_key(tmp_path: Path) -> None:
     check_signers(ledger, listed(tmp_path))
 
 
-def test_the_commands(tmp_path: Path) -> None:
+def test_signed_ledger_commands(tmp_path: Path) -> None:
     path, key = signed_release(tmp_path)
     ledger, signers = str(tmp_path / "ledger.sqlite"), str(listed(tmp_path))
     both = tmp_path / "both"

@@ -50,7 +50,7 @@ def test_large_scales_continue_small_ones(ratio: float) -> None:
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("ratio", [0.0, *RATIOS])
 @pytest.mark.parametrize("shift", [1, 700, 20_000])
-def test_masses_of_large_scales(ratio: float, shift: int) -> None:
+def test_probabilities_at_large_scales(ratio: float, shift: int) -> None:
     """Euler-Maclaurin masses against balls, with the relative error that the grid allows for."""
     loss = OffsetIntegerLoss(1100.0, ratio, shift)
     edges = np.linspace(-loss.largest_relevant_loss, loss.largest_relevant_loss, 41) * 0.8
@@ -65,7 +65,7 @@ def test_masses_of_large_scales(ratio: float, shift: int) -> None:
             assert found == pytest.approx(np.array(exact), rel=2.0**-30, abs=1e-280)
 
 
-def test_limits() -> None:
+def test_ratio_limits_are_gaussian_and_laplace() -> None:
     near = DiscreteOffsetSymmetricGaussian(20.0, 2.0**-10)
     far = DiscreteOffsetSymmetricGaussian(640.0, 32.0)
     for epsilon in (0.0, 0.2):
@@ -77,7 +77,7 @@ def test_limits() -> None:
 
 
 @pytest.mark.parametrize("ratio", RATIOS)
-def test_price_is_near_that_of_the_rounded_law(ratio: float) -> None:
+def test_delta_is_near_that_of_rounded_noise(ratio: float) -> None:
     whole = DiscreteOffsetSymmetricGaussian(5000.0, ratio).losses(3000)[0]
     rounded = OffsetSymmetricGaussian(5000.0, ratio).losses(3000)[0]
     for epsilon in (0.0, 0.5, 1.0):

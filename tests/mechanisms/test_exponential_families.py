@@ -47,7 +47,7 @@ def test_asymmetric_reference(row: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("k", ["1/2", "0", "65", "nan", "-1", "0.01"])
-def test_asymmetric_refuses(k: str) -> None:
+def test_asymmetric_refuses_invalid_k(k: str) -> None:
     with pytest.raises(BudgetError, match=r"DP-MECH-00[35].*\n?.*asymmetric_laplace"):
         AsymmetricLaplace.design(7.0, k=k)
 
@@ -68,7 +68,7 @@ def test_centring_leaves_less_than_half_a_step(k: float, scale: float) -> None:
     assert law.standard_deviation == plain.standard_deviation
 
 
-def test_renyi_of_asymmetric_noise_is_the_integral() -> None:
+def test_renyi_of_asymmetric_noise_bounds_enumeration() -> None:
     """Against the lattice law's own masses: the continuous divergence bounds the rounded one."""
     law = AsymmetricLaplace.design(40.0, k=1.5)
     with ctx.workprec(128):
@@ -119,7 +119,9 @@ DELTAS = st.sampled_from(["1e-12", "1e-9", "1e-6", "1e-3", "0.01", "0.2"])
 
 
 @given(EPSILONS, DELTAS, st.integers(1, 300), st.sampled_from(["upper", "lower", "none", "auto"]))
-def test_designed_ends_keep_their_delta(epsilon: float, delta: str, shift: int, side: str) -> None:
+def test_designed_ends_have_at_most_delta(
+    epsilon: float, delta: str, shift: int, side: str
+) -> None:
     """Both directions, at every shift up to the declared one; never above delta, nor far below."""
     law = TruncatedLaplace.design(shift / epsilon, of_steps(shift), delta=delta, short_side=side)
     at = Fraction(shift) / Fraction(law.scale)
@@ -134,7 +136,7 @@ def test_designed_ends_keep_their_delta(epsilon: float, delta: str, shift: int, 
 
 
 @given(EPSILONS, DELTAS, st.integers(1, 300), st.floats(0.0, 3.0))
-def test_a_length_is_taken_or_refused_with_its_range(
+def test_side_lengths_are_kept_or_refused(
     epsilon: float, delta: str, shift: int, share: float
 ) -> None:
     scale = shift / epsilon
@@ -151,7 +153,7 @@ def test_a_length_is_taken_or_refused_with_its_range(
         assert Fraction(worst) <= Fraction(delta)
 
 
-def test_the_certificate_can_fail() -> None:
+def test_shorter_ends_exceed_delta() -> None:
     """EndSearch a millionth shorter exceed the delta that they are made for."""
     law = TruncatedLaplace.design(10.0, of_steps(1), delta="1e-6")
     for factor, within in ((1.0, True), (1 - 1e-6, False)):
@@ -171,12 +173,12 @@ def test_the_certificate_can_fail() -> None:
         {"delta": "1e-6", "upper": "x"},
     ],
 )
-def test_truncated_refuses(shape: dict[str, str]) -> None:
+def test_truncated_refuses_invalid_shapes(shape: dict[str, str]) -> None:
     with pytest.raises(BudgetError, match=r"DP-MECH-00[35]"):
         TruncatedLaplace.design(10.0, of_steps(1), **shape)
 
 
-def test_a_shift_beyond_a_side_gives_everything_away() -> None:
+def test_shift_beyond_the_short_side_has_delta_1() -> None:
     loss = TruncatedLoss(Fraction(10), Fraction(5), Fraction(50), 6)
     assert loss.delta(3.0) == 1.0
     pieces = loss.pieces(0.01)

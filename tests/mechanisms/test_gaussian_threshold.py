@@ -123,7 +123,7 @@ def test_epsilon_against_all_outputs(rule: GaussianThreshold, unit: str) -> None
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
-def test_losses_dominate_every_pair(rule: GaussianThreshold) -> None:
+def test_losses_dominate_every_pair_of_outputs(rule: GaussianThreshold) -> None:
     for _, p, q in ways(rule):
         for epsilon in (-2.0, -0.3, 0.0, 0.1, 0.5, 1.0, 3.0):
             claimed = max(loss.delta(epsilon) for loss in rule.losses(1))
@@ -134,7 +134,7 @@ def test_losses_dominate_every_pair(rule: GaussianThreshold) -> None:
 
 @pytest.mark.parametrize("delta", ["0.4", "0.01", "1e-9", "1e-60"])
 @pytest.mark.parametrize("scale", [3.0, 0.7, 33.3, 12345.6, 0.01])
-def test_the_threshold_is_the_least(scale: float, delta: str) -> None:
+def test_threshold_is_the_smallest_possible(scale: float, delta: str) -> None:
     rule = GaussianThreshold.design(scale, delta=delta)
     noise, least = DiscreteGaussian(scale), int(rule.threshold)
     assert key_threshold(rule) == least
@@ -148,7 +148,7 @@ def test_the_threshold_is_the_least(scale: float, delta: str) -> None:
         )
 
 
-def test_parameters_out_of_range() -> None:
+def test_parameters_out_of_range_are_refused() -> None:
     for delta in ("0", "0.5", "-1", "many"):
         with pytest.raises(BudgetError, match=r"DP-MECH-00[35]"):
             GaussianThreshold.design(1.0, delta=delta)
@@ -157,7 +157,7 @@ def test_parameters_out_of_range() -> None:
             GaussianThreshold.of(**{"scale": 1, "threshold": 3, **parameters})
 
 
-def test_two_arms() -> None:
+def test_selection_rate_follows_the_threshold() -> None:
     """Keys are selected as often as the noise says, and not as often as with a threshold one less."""
     rule, n = GaussianThreshold(scale=2.0, threshold=6.0), 60_000
     units = np.repeat(np.arange(1, 9), n)
@@ -197,7 +197,7 @@ def test_claims_are_proved_and_smaller_ones_refused(rule: GaussianThreshold, uni
 
 
 @pytest.mark.parametrize("scale", [2.236613892533359, 3.1, 4.7, 5.9])
-def test_claims_are_read_as_they_were_rounded(scale: float) -> None:
+def test_rounded_claims_are_read_safely(scale: float) -> None:
     """The shortest text of a delta may lie below its float; it claims at least the float."""
     rule = GaussianThreshold.design(scale, delta="1e-9")
     vector = make_accounting_input(rule, UNITS["one"])

@@ -29,7 +29,7 @@ def test_reference(row: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("power", [1.0, 1.01, 1.5, 2.0, 3.7, 8.0])
-def test_quantiles_err_by_less_than_they_say(power: float) -> None:
+def test_quantiles_are_within_their_error_bounds(power: float) -> None:
     """Where a quantile is sure, the tails 2**-41 beside it lie on either side of u."""
     u = np.concatenate((np.geomspace(2.0**-20, 0.49999, 150), 0.5 - np.geomspace(1e-9, 0.1, 30)))
     y, sure = power_tail.quantile(power, u)
@@ -55,7 +55,7 @@ def test_float_tails_keep_their_digits(power: float) -> None:
 
 @pytest.mark.parametrize("scale", [1023.5, 1024.5])
 @pytest.mark.parametrize("power", [1.0, 1.2, 2.0, 6.0])
-def test_moments_agree_where_the_formula_changes(scale: float, power: float) -> None:
+def test_moments_are_continuous_between_formulas(scale: float, power: float) -> None:
     law = GeneralizedGaussian(scale, power)
     k = np.arange(1.0, scale * 700 ** (1 / power))
     tails = power_tail.tail(power, (k - 0.5) / scale)
@@ -81,7 +81,7 @@ def test_power_one_is_laplace_and_pure() -> None:
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("power", [1.1, 1.5, 2.5, 6.0])
 @pytest.mark.parametrize("shift", [1, 40, 900])
-def test_the_curve_is_the_integral(power: float, shift: int) -> None:
+def test_delta_equals_the_integral(power: float, shift: int) -> None:
     """A Riemann sum of the gains brackets the claimed delta."""
     loss = PowerLoss(power, 100.0, shift)
     y = np.linspace(-30, 40, 700001)

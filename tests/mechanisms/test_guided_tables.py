@@ -32,7 +32,7 @@ def probes(tails: Floats) -> Floats:
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
-def test_buckets_change_nothing(law: OffsetLattice) -> None:
+def test_buckets_do_not_change_quantiles(law: OffsetLattice) -> None:
     tails = theta.tails(law.scale, law.offset)
     u = probes(tails)
     found, wanted = law.upper_quantile(u), offset_lattice._quantiles_from_table(tails, u)
@@ -44,7 +44,7 @@ def test_buckets_change_nothing(law: OffsetLattice) -> None:
 
 
 @pytest.mark.parametrize("beside", [0.0, 2.0**-38, -(2.0**-38)])
-def test_cells_that_end_where_buckets_do(beside: float) -> None:
+def test_cells_ending_at_bucket_ends_are_uncertain(beside: float) -> None:
     """What is beside the end of a cell is certain on neither side, though buckets have one cell."""
     tails = 2.0 ** -np.arange(60.0) * (1 + beside)
     law = DiscreteGaussian(3.0)

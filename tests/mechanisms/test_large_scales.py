@@ -85,7 +85,7 @@ def name_of(law: Mechanism) -> str:
     return f"{law.name} {' '.join(shape)} 2^{math.log2(law.scale):g}"
 
 
-def test_every_law_that_has_large_scales_has_blocks_there_and_none_at_ordinary_ones() -> None:
+def test_only_large_scales_use_blocks() -> None:
     for name in registry.names():
         for scale in (1e-3, 0.3, 1.0, 10.0, 1023.0, 1024.0, 2.0**17):
             for shape in registry.get(name).example_shapes:
@@ -110,7 +110,7 @@ def some_blocks(law: Mechanism) -> list[int]:
 
 @pytest.mark.share(0.2)
 @pytest.mark.parametrize("law", BLOCKED, ids=name_of)
-def test_what_is_accepted_without_a_look_is_below_every_share_of_masses(law: Mechanism) -> None:
+def test_quick_acceptance_is_below_probability_ratios(law: Mechanism) -> None:
     """p(k) / M is at least 1 - unevenness: balls, at cells where it is least and at some between."""
     blocks = law.segment_sampler
     size = 1 << blocks.width
@@ -131,7 +131,7 @@ def test_what_is_accepted_without_a_look_is_below_every_share_of_masses(law: Mec
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("scale", [1.0, 4.5])
 @pytest.mark.parametrize(("name", "shape"), [kind for kind in KINDS if kind[0] != "optimal"])
-def test_the_largest_mass_of_every_block_is_found(name: str, shape: int, scale: float) -> None:
+def test_largest_probability_of_each_block_is_found(name: str, shape: int, scale: float) -> None:
     law = law_of(name, scale, shape)
     for width in (1, 2, 3):
         blocks = SegmentSampler(law, width, law.mode)
@@ -148,7 +148,7 @@ def test_the_largest_mass_of_every_block_is_found(name: str, shape: int, scale: 
 
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize(("name", "shape"), [kind for kind in KINDS if kind[0] != "optimal"])
-def test_cells_stay_with_the_share_that_is_theirs(name: str, shape: int) -> None:
+def test_acceptance_rate_equals_probability_ratio(name: str, shape: int) -> None:
     """Of evenly spaced shares of each cell, as many are kept as p(k) / M says, to one of them."""
     law = law_of(name, 2.0, shape)
     blocks = SegmentSampler(law, 2, law.mode)
@@ -179,15 +179,15 @@ def edge_words(law: Mechanism) -> list[int]:
     return words
 
 
-def lasting(law: Mechanism) -> bool:
+def is_slow(law: Mechanism) -> bool:
     """Return whether balls of a law take long: its tests take fewer words."""
     return law.name == "symmetric_alpha_stable" and law.alpha > 1.0
 
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("law", BLOCKED, ids=name_of)
-def test_floats_and_balls_draw_the_same_from_the_same_bits(law: Mechanism) -> None:
-    for i, word in enumerate(edge_words(law)[:: 17 if lasting(law) else 3]):
+def test_floats_and_balls_give_the_same_draws(law: Mechanism) -> None:
+    for i, word in enumerate(edge_words(law)[:: 17 if is_slow(law) else 3]):
         low = int(Keyed(f"low {i}").words(1)[0])
         if i % 3 == 0:
             low |= (
@@ -199,7 +199,7 @@ def test_floats_and_balls_draw_the_same_from_the_same_bits(law: Mechanism) -> No
 
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("law", [law for law in BLOCKED if law.scale == 2.0**45], ids=name_of)
-def test_many_draws_are_those_that_are_drawn_one_by_one(law: Mechanism) -> None:
+def test_vectorized_draws_equal_single_draws(law: Mechanism) -> None:
     """With the words of a chunk put in the order of single draws, which each take two of them."""
     n = 200
     words = Keyed("pairs").words(2 * n)
@@ -213,7 +213,7 @@ def test_many_draws_are_those_that_are_drawn_one_by_one(law: Mechanism) -> None:
 
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("law", BLOCKED, ids=name_of)
-def test_hardly_a_draw_asks_the_balls(law: Mechanism, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_draws_rarely_need_balls(law: Mechanism, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cost of a draw does not grow with the scale (V91): few tails are asked for."""
     asked = 0
     tail = type(law).tail
@@ -234,8 +234,8 @@ def test_hardly_a_draw_asks_the_balls(law: Mechanism, monkeypatch: pytest.Monkey
 
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("law", PLAIN, ids=name_of)
-def test_low_bits_are_even(law: Mechanism) -> None:
-    """The last bits of draws, and those up to a block's width, are even to about a millionth."""
+def test_low_bits_are_uniform(law: Mechanism) -> None:
+    """The last bits of draws, and those up to the width of a block, are uniform to about 1e-6."""
     blocks = law.segment_sampler
     assert blocks is not None
     draws = sample(law, 2**17, Keyed(f"low bits {law}"))
@@ -259,7 +259,7 @@ def test_two_arms_at_large_scales(law: Mechanism) -> None:
 
 
 @pytest.mark.parametrize("modular", [False, True])
-def test_draws_far_out_saturate_or_wrap_around_exactly(modular: bool) -> None:
+def test_far_draws_saturate_or_wrap_exactly(modular: bool) -> None:
     """Cauchy noise of scale 2^50 is beyond 2^62 once in 6,000 draws, and may be beyond 2^64."""
     law = law_of("symmetric_alpha_stable", 2.0**50)
     beyond = 0
@@ -273,7 +273,7 @@ def test_draws_far_out_saturate_or_wrap_around_exactly(modular: bool) -> None:
     assert beyond > 5
 
 
-def test_the_float_bound_is_not_used_where_nothing_is_claimed() -> None:
+def test_float_bound_is_not_used_outside_its_range() -> None:
     """Far out the density of p = 8 falls more than twice as fast as the bound says."""
     law = wide_law("generalized_gaussian", 2.0**45, {"p": 8.0})
     assert law is not None

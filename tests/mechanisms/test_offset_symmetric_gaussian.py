@@ -68,7 +68,7 @@ def test_survival_reference(row: dict[str, str]) -> None:
     assert sum(around) / 2 == pytest.approx(float(row["sf"]), rel=1e-4)
 
 
-def test_the_paper_s_figures() -> None:
+def test_figures_of_the_paper() -> None:
     """Variance 27.7047; delta(1) 7.8e-12; at delta 1e-10 epsilon 0.94 against 1.12."""
     sigma = math.sqrt(40.0)
     loss = OffsetGaussianLoss(Fraction(1 / sigma), Fraction(3 / sigma))
@@ -85,7 +85,7 @@ def test_the_paper_s_figures() -> None:
 @pytest.mark.parametrize("order", [1.01, 2.0, 7.5])
 @pytest.mark.parametrize("r", [0.01, 0.5, 3.0, 20.0])
 @pytest.mark.parametrize("d", [0.01, 1.0, 4.0])
-def test_renyi_is_the_integral(order: float, r: float, d: float) -> None:
+def test_renyi_equals_the_integral(order: float, r: float, d: float) -> None:
     """Eq. (56) against quadrature of p^a q^(1 - a), split where the loss has its kinks."""
     loss = OffsetGaussianLoss(Fraction(d), Fraction(r))
     peak = (order - 1) * d + 40  # the integrand's mode lies above minus this
@@ -111,7 +111,7 @@ def test_renyi_is_the_integral(order: float, r: float, d: float) -> None:
 
 
 @given(st.floats(2.0**-10, 32.0), st.floats(1e-4, 8.0))
-def test_far_orders_keep_their_bound(r: float, d: float) -> None:
+def test_renyi_bound_at_large_orders(r: float, d: float) -> None:
     """Theorem 2: beyond an order, D_a / a stays below what is claimed there."""
     loss = OffsetGaussianLoss(Fraction(d), Fraction(r))
     for order in (40.0, 1e4):
@@ -122,7 +122,7 @@ def test_far_orders_keep_their_bound(r: float, d: float) -> None:
 
 
 @pytest.mark.parametrize("ratio", [2.0**-10, 0.5, 5.0, 32.0])
-def test_float_masses_are_accurate(ratio: float) -> None:
+def test_float_probabilities_are_accurate(ratio: float) -> None:
     """Masses used in compositions, against balls: 2^-30 relative, narrow and wide cells alike."""
     edges = np.concatenate((-np.geomspace(30, 1e-9, 60), [0.0], np.geomspace(1e-9, 30, 60)))
     found = interval_probability(edges[:-1], edges[1:], ratio)
@@ -135,7 +135,7 @@ def test_float_masses_are_accurate(ratio: float) -> None:
             assert value == pytest.approx(exact, rel=2.0**-30, abs=1e-300)
 
 
-def test_limits() -> None:
+def test_ratio_limits_are_gaussian_and_laplace() -> None:
     """Ratio near 0 prices like Gaussian noise, a large one nearly like Laplace noise."""
     small = OffsetSymmetricGaussian.design(1000.0, ratio=2.0**-10)
     for epsilon in (0.0, 0.1, 0.5):
@@ -147,6 +147,6 @@ def test_limits() -> None:
 
 
 @pytest.mark.parametrize("ratio", ["0", "-1", "nan", "33", "inf", "0.0001"])
-def test_refuses_ratios(ratio: str) -> None:
+def test_invalid_ratios_are_refused(ratio: str) -> None:
     with pytest.raises(BudgetError, match=r"DP-MECH-00[35].*\n?.*offset_symmetric_gaussian"):
         OffsetSymmetricGaussian.design(7.0, ratio=ratio)

@@ -1,4 +1,4 @@
-"""Optimal lattice noise: the program's optimum, its proof, its record, and what it refuses."""
+"""Optimal integer noise: the optimum, its proof, its record, and refusals."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ def plain_program(epsilon: float, delta: float, shift: int, power: int, reach: i
     ("epsilon", "delta", "shift"),
     [(1.0, 0.05, 1), (1.0, 1e-3, 3), (0.5, 0.01, 4), (2.0, 1e-3, 5), (0.3, 0.1, 3), (1.0, 0.3, 4)],
 )
-def test_the_shortcut_loses_nothing(epsilon: float, delta: float, shift: int, power: int) -> None:
+def test_reduced_program_reaches_the_full_optimum(
+    epsilon: float, delta: float, shift: int, power: int
+) -> None:
     found = solve(epsilon, delta, shift, power)
     reach = shift * (found.last_period + 6) + 3
     plain = plain_program(epsilon, delta, shift, power, reach)
@@ -94,7 +96,7 @@ CASES = [
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("measure", ["mae", "mse"])
 @pytest.mark.parametrize(("epsilon", "delta", "shift"), CASES)
-def test_the_law_keeps_its_promise_for_every_shift(
+def test_guarantee_holds_exactly_for_every_shift(
     epsilon: float, delta: float, shift: int, measure: str
 ) -> None:
     """Both directions and every k, in rational arithmetic, with a factor below exp(epsilon)."""
@@ -116,7 +118,7 @@ def test_the_law_keeps_its_promise_for_every_shift(
 @pytest.mark.each
 @pytest.mark.parametrize("measure", ["mae", "mse"])
 @pytest.mark.parametrize(("epsilon", "delta", "shift"), CASES)
-def test_the_error_is_the_optimum(epsilon: float, delta: float, shift: int, measure: str) -> None:
+def test_error_is_the_optimum(epsilon: float, delta: float, shift: int, measure: str) -> None:
     law = designed(epsilon, delta, shift, measure)
     error = law.mean_absolute_error if measure == "mae" else law.standard_deviation
     assert error == pytest.approx(least_error(epsilon, delta, shift, measure), rel=1e-6)
@@ -138,7 +140,7 @@ def test_no_mechanism_has_less_error(name: str, epsilon: float, delta: float, sh
     assert law.standard_deviation >= least_error(epsilon, delta, shift, "mse") * (1 - 1e-7)
 
 
-def test_without_delta_the_staircase_is_the_yardstick() -> None:
+def test_optimum_without_delta_is_the_staircase() -> None:
     for shift in (1, 3, 8):
         pure = least_error(1.0, 0.0, shift)
         assert least_error(1.0, 1e-12, shift) == pytest.approx(pure, rel=1e-9)
@@ -154,7 +156,7 @@ def test_large_shifts_are_scaled() -> None:
 
 
 @pytest.mark.parametrize("shift", [1, 2, 5, 9, 60])
-def test_the_curve_is_exact(shift: int) -> None:
+def test_delta_curve_is_exact(shift: int) -> None:
     law = designed(1.0, 1e-5, 5)
     (loss,) = law.losses(shift)
     for epsilon in (-2.0, 0.0, 0.3, 0.99, 1.01, 4.0, 40.0):
@@ -162,7 +164,7 @@ def test_the_curve_is_exact(shift: int) -> None:
         assert found * (1 - 1e-12) <= loss.delta(epsilon) <= found * (1 + 1e-9)
 
 
-def test_the_text_of_masses_is_short_and_reads_back() -> None:
+def test_recorded_probabilities_survive_json() -> None:
     law = designed(1.0, 1e-9, 64)
     text = dict(law.parameters)["masses"]
     assert whole_masses.parse_masses(text) == law.masses
@@ -176,7 +178,7 @@ def test_the_text_of_masses_is_short_and_reads_back() -> None:
     "text",
     ["", " ", "0", "5 6", "5 0", "5*0", "-5", "5.0", "5  4", "5*9000", "f" * 65, "5;4", "0x5", "٥"],
 )
-def test_bad_masses_are_refused(text: str) -> None:
+def test_bad_recorded_probabilities_are_refused(text: str) -> None:
     with pytest.raises(BudgetError, match=r"DP-MECH-005[\s\S]*'optimal'"):
         Optimal.of(scale=1.0, masses=text)
 
@@ -200,7 +202,7 @@ def test_bad_parameters_are_refused() -> None:
             Optimal.design(scale, one_move(1))
 
 
-def test_the_proof_can_fail() -> None:
+def test_wrong_shifts_fail_the_proof() -> None:
     """A law for a shift of 4 does not pass for one of 5, nor with one mass more at its end."""
     law = designed(1.0, 1e-6, 4)
     factor = 1 / whole_masses.rational_exp(Fraction(-1))

@@ -1,4 +1,4 @@
-"""Keys that are not public: the optimal rule, its guarantee, and keys that are told."""
+"""Private keys: the optimal selection rule, its guarantee, and selected keys."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RULES = [
 ]
 
 
-def law(rule: PartitionSelection, most: int) -> list[float]:
+def keep_probabilities(rule: PartitionSelection, most: int) -> list[float]:
     with ctx.workprec(200):
         return [float(rule.probability(n).mid()) for n in range(most)]
 
@@ -40,7 +40,7 @@ REFERENCE = [row for row in rows("truncated_geometric_keep") if float(row["delta
 
 
 @pytest.mark.parametrize("row", REFERENCE, ids=lambda row: f"{row['epsilon']}-{row['users']}")
-def test_reference(row: dict[str, str]) -> None:
+def test_keep_probabilities_equal_references(row: dict[str, str]) -> None:
     groups = int(row["l0"])
     scale, delta = groups / float(number(row["epsilon"])), float(row["delta"]) / groups
     if not 0.01 <= scale <= 1e6:
@@ -53,7 +53,7 @@ def test_reference(row: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
-def test_it_is_the_largest_that_is_private(rule: PartitionSelection) -> None:
+def test_rule_is_the_largest_private_one(rule: PartitionSelection) -> None:
     """The recursion of the paper (Theorem 1): each step is the largest that both orders allow."""
     with ctx.workprec(300):
         epsilon, delta = arb(1) / arb(rule.scale), arb(rule.delta)
@@ -68,7 +68,7 @@ def test_it_is_the_largest_that_is_private(rule: PartitionSelection) -> None:
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_claimed_loss_against_both_outputs(rule: PartitionSelection) -> None:
     (loss,) = rule.losses(1)
-    kept = law(rule, 300)
+    kept = keep_probabilities(rule, 300)
     for epsilon in (-1.0, 0.0, 0.1, float(rule.epsilon) / 2, float(rule.epsilon), 7.0):
         worst = 0.0
         for n in range(299):
@@ -82,8 +82,8 @@ def test_claimed_loss_against_both_outputs(rule: PartitionSelection) -> None:
     assert loss.delta(50.0) >= rule.delta
 
 
-def test_composed_price_of_several_keys() -> None:
-    """delta adds up over the keys of a unit; below their sum there is no guarantee at all."""
+def test_composed_cost_of_several_keys() -> None:
+    """delta adds up over the keys of a person; below the sum there is no guarantee."""
     rule = PartitionSelection(scale=4.0, delta=1e-8)
     vector = PricedVector(rule, rule.losses, Sensitivity(3, (Move(1, 1),)))
     assert epsilon_at([vector], Fraction(4, 10**8)) <= 0.75 + 1e-9
@@ -91,7 +91,7 @@ def test_composed_price_of_several_keys() -> None:
     assert math.isinf(epsilon_at([vector], Fraction(0)))
 
 
-def test_the_dominating_pair() -> None:
+def test_dominating_pair_has_the_delta() -> None:
     """Its masses give its delta at every loss."""
     loss = ApproximateLoss(Fraction(3, 2), Fraction(1, 1000))
     edges = np.linspace(-2, 2, 41)
@@ -101,15 +101,15 @@ def test_the_dominating_pair() -> None:
         assert found == pytest.approx(loss.delta(epsilon), abs=1e-12)
 
 
-def test_two_arms() -> None:
-    """Keys are told as often as their law says, and not as often as at a delta 20 % off."""
+def test_selection_rate_follows_the_rule() -> None:
+    """Keys are selected as often as the rule says, and not as often as at a delta 20 % off."""
     rule, n = PartitionSelection(scale=1.5, delta=0.05), 60_000
     wrong = PartitionSelection(scale=1.5, delta=0.06)
     units = np.repeat(np.arange(1, 7), n)
     told = rule.select(units, Keyed("told")).reshape(6, n).sum(axis=1)
     values = []
     for other in (rule, wrong):
-        expected = np.array(law(other, 7)[1:])
+        expected = np.array(keep_probabilities(other, 7)[1:])
         z = (told - n * expected) ** 2 / (n * expected * (1 - expected))
         values.append(float(stats.chi2.sf(float(z.sum()), 6)))
     assert values[0] > ERROR_RATE > values[1]
@@ -123,8 +123,8 @@ def test_words_on_a_boundary_are_refined() -> None:
     assert not rule.select(np.array([0]), Replay([0], fill=0)).any()
 
 
-def test_a_threshold_is_what_noise_alone_never_reaches() -> None:
-    """(V05) One less would tell a key that nobody has; a key of one unit is told at most delta."""
+def test_threshold_is_above_the_largest_noise() -> None:
+    """(V05) With one less, a key without persons could be published."""
     for delta in ("1e-4", "0.01", "1e-9"):
         noise = TruncatedLaplace.design(3.0, Sensitivity(1, (Move(1, 1),)), delta=delta)
         least = key_threshold(noise)

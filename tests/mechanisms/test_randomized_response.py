@@ -1,4 +1,4 @@
-"""Randomized response: its law, its exact draws, and its loss on all pairs of values."""
+"""Randomized response: probabilities, exact draws, and loss on all pairs of values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def pmf(law: RandomizedResponse) -> list[arb]:
 
 
 @pytest.mark.parametrize(("values", "scale"), CASES)
-def test_tails_are_those_of_the_definition(values: int, scale: float) -> None:
+def test_tails_equal_the_definition(values: int, scale: float) -> None:
     law = RandomizedResponse(scale, values)
     with ctx.workprec(160):
         masses = pmf(law)
@@ -47,7 +47,7 @@ def test_tails_are_those_of_the_definition(values: int, scale: float) -> None:
 
 @pytest.mark.parametrize(("values", "scale"), CASES)
 @pytest.mark.parametrize("upper", [True, False])
-def test_sure_inversions_are_right(values: int, scale: float, upper: bool) -> None:
+def test_certain_quantiles_are_right(values: int, scale: float, upper: bool) -> None:
     """Wherever a float is sure of k, U within 2**-43 of u lies in the cell of k, by balls."""
     law = RandomizedResponse(scale, values)
     edges = [float(law.tail(k, upper)) for k in range(min(values, 60))]
@@ -65,7 +65,7 @@ def test_sure_inversions_are_right(values: int, scale: float, upper: bool) -> No
             assert low >= law.tail(int(j) + sign, upper), (x, j)
 
 
-def test_a_word_on_a_boundary_is_refined() -> None:
+def test_word_on_a_boundary_is_refined() -> None:
     """The next word decides, exactly as the balls say; without one the draw can't be made."""
     law = RandomizedResponse(1.0, 3)
     with ctx.workprec(200):
@@ -86,9 +86,7 @@ def p_value(counts: np.ndarray, masses: np.ndarray) -> float:
 
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize(("values", "scale"), [(2, 1.0), (3, 0.5), (5, 2.0), (64, 0.25)])
-def test_draws_have_the_claimed_law_and_planted_mistakes_are_found(
-    values: int, scale: float
-) -> None:
+def test_draws_fit_and_planted_mistakes_are_found(values: int, scale: float) -> None:
     """Chi-square with an error rate of 1e-10 a value; each mistake is beyond it."""
     law, n = RandomizedResponse(scale, values), 1_000_000
     masses = np.array([float(mass) for mass in pmf(law)])
@@ -110,7 +108,7 @@ def test_draws_have_the_claimed_law_and_planted_mistakes_are_found(
 
 @pytest.mark.parametrize("values", [2, 3, 4, 6])
 @pytest.mark.parametrize("scale", [0.3, 1.0, 7.0])
-def test_the_claimed_loss_holds_on_all_pairs(values: int, scale: float) -> None:
+def test_claimed_loss_holds_on_all_pairs(values: int, scale: float) -> None:
     """Largest loss, hockey sticks and Rényi divergences, by enumeration of pairs and answers."""
     law = RandomizedResponse(scale, values)
     (loss,) = law.losses(1)
@@ -146,7 +144,7 @@ def test_several_answers_of_a_record_compose() -> None:
     assert 1.0 < epsilon_at(vectors, 1e-6) < 6.0
 
 
-def test_only_records_can_use_it() -> None:
+def test_only_local_records_can_use_it() -> None:
     assert "randomized_response" not in registry.names()
     event = Event(
         "q",
@@ -166,7 +164,7 @@ def test_only_records_can_use_it() -> None:
         RandomizedResponse(1.0, 1)
 
 
-def test_moments_of_the_move() -> None:
+def test_moments_of_the_answer() -> None:
     law = RandomizedResponse(1.0, 5)
     masses = np.array([float(mass) for mass in pmf(law)])
     k = np.arange(5)

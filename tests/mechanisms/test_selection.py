@@ -1,4 +1,4 @@
-"""Choices among candidates: exact laws, exact draws, and the guarantee on neighbouring scores."""
+"""Selection among candidates: exact probabilities, exact draws, and the guarantee."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def precise() -> Iterator[None]:
     ctx.prec = before
 
 
-def direct_law(name: str, rate: Fraction, scores: tuple[int, ...]) -> list[arb]:
+def reference_probabilities(name: str, rate: Fraction, scores: tuple[int, ...]) -> list[arb]:
     """Return the probabilities from the papers' algorithms, by sums over all orders."""
 
     def coin(score: int) -> arb:
@@ -66,12 +66,14 @@ SCORES = [(0,), (4, 4), (5, 3), (2, 2, 1), (0, -7, 3, 3), (10, 9, 8, 7, 0), (1, 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scores", SCORES, ids=str)
 @pytest.mark.parametrize(("sensitivity", "monotonic"), [(1, False), (3, False), (1, True)])
-def test_law_is_that_of_the_paper(
+def test_probabilities_equal_the_papers(
     kind: type[Selection], scores: tuple[int, ...], sensitivity: int, monotonic: bool
 ) -> None:
     choice = chooser(kind, EPSILON, sensitivity, monotonic)
     found = choice.probabilities(scores)
-    for own, direct in zip(found, direct_law(kind.name, choice.rate, scores), strict=True):
+    for own, direct in zip(
+        found, reference_probabilities(kind.name, choice.rate, scores), strict=True
+    ):
         assert own.overlaps(direct)
         assert own.rad() < 1e-40
     assert sum(found, arb(0)).overlaps(arb(1))
@@ -110,7 +112,7 @@ def test_neighbouring_scores_differ_by_at_most_epsilon(
     assert worst > 0.5 * float(bound)
 
 
-def test_a_monotonic_rate_does_not_serve_other_scores() -> None:
+def test_monotonic_rate_fails_for_other_scores() -> None:
     """The check can fail: scores that move apart lose more than epsilon at the double rate."""
     for kind in KINDS:
         choice = chooser(kind, EPSILON, 1, True)
@@ -123,7 +125,7 @@ def test_a_monotonic_rate_does_not_serve_other_scores() -> None:
         assert max(losses) > float(EPSILON) * 1.5
 
 
-def test_permute_and_flip_never_expects_less() -> None:
+def test_permute_and_flip_has_no_lower_expected_score() -> None:
     """Its expected score is at least that of the exponential mechanism (ibid., Theorem 3)."""
     for scores in SCORES:
         means = []
@@ -134,7 +136,7 @@ def test_permute_and_flip_never_expects_less() -> None:
 
 
 @pytest.mark.parametrize("scores", [(4, 4), (5, 3), (2, 2, 1), (0, -7, 3)], ids=str)
-def test_enumerated_exponential_law(scores: tuple[int, ...]) -> None:
+def test_exponential_mechanism_by_enumeration(scores: tuple[int, ...]) -> None:
     """All prefixes of 8 bits: the mass of the decided ones brackets every probability."""
     choice = chooser(registry.selection_class("exponential"), EPSILON)
     found, open_mass = [Fraction(0)] * len(scores), Fraction(0)
@@ -151,7 +153,7 @@ def test_enumerated_exponential_law(scores: tuple[int, ...]) -> None:
         assert p <= float(low_mass + open_mass)
 
 
-def test_enumerated_permute_and_flip_law() -> None:
+def test_permute_and_flip_by_enumeration() -> None:
     """Two candidates, 4 bits for each coin and for the choice among heads."""
     choice = chooser(registry.selection_class("permute_and_flip"), EPSILON)
     scores, depth = (5, 3), 4
@@ -185,7 +187,7 @@ def p_value(choice: Selection, law: tuple[arb, ...], scores: tuple[int, ...], n:
 
 @pytest.mark.share(0.4, by="kind")
 @pytest.mark.parametrize("kind", KINDS)
-def test_two_arms(kind: type[Selection]) -> None:
+def test_choices_fit_their_probabilities_and_no_other(kind: type[Selection]) -> None:
     """Draws agree with their law, and disagree with laws of a rate 30 % off."""
     scores, n = (3, 1, 0, 3, -2), 10000
     choice = chooser(kind, EPSILON)
@@ -198,7 +200,7 @@ def test_two_arms(kind: type[Selection]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_number_of_words_depends_on_the_number_of_candidates_alone(
+def test_number_of_words_depends_on_candidates_only(
     kind: type[Selection],
 ) -> None:
     drawn = set()
@@ -209,7 +211,7 @@ def test_the_number_of_words_depends_on_the_number_of_candidates_alone(
     assert len(drawn) == 1
 
 
-def test_a_word_on_a_boundary_is_refined() -> None:
+def test_word_on_a_boundary_is_refined() -> None:
     """Two equal sums: U just below 1/2 in all 64 bits needs no more, a boundary inside does."""
     half = [arb(1), arb(2)]
     assert LazyUniform(Replay([2**63 - 1])).interval_index(lambda: half) == 0
@@ -222,7 +224,7 @@ def test_a_word_on_a_boundary_is_refined() -> None:
     assert LazyUniform(Replay([word, word, ALL_ONES])).interval_index(lambda: third) == 1
 
 
-def test_extreme_scores_are_chosen_and_never_chosen() -> None:
+def test_extreme_scores() -> None:
     for kind in KINDS:
         choice = chooser(kind, Fraction(100))
         assert {choice.choose((0, 10**40, 0), Keyed(str(i))) for i in range(50)} == {1}
@@ -242,7 +244,7 @@ def test_bad_parameters_are_refused() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shift", [1, 3])
-def test_claimed_loss_bounds_that_of_all_scores(kind: type[Selection], shift: int) -> None:
+def test_claimed_loss_bounds_all_scores(kind: type[Selection], shift: int) -> None:
     """All moves whose differences span `shift`: pure, at every delta, and concentrated."""
     choice = kind(scale=1.7)
     (loss,) = choice.losses(shift)
@@ -279,7 +281,7 @@ def runs_of(scores: list[list[int]], lengths: list[list[int]]) -> ScoreRuns:
     return ScoreRuns(starts.astype(np.int64), *flat)
 
 
-def test_runs_have_the_law_of_their_candidates() -> None:
+def test_runs_have_the_probabilities_of_their_candidates() -> None:
     """Two arms: the law of all candidates one by one, and not that of a rate 15 % off."""
     choice, wrong = Exponential(scale=2.0), Exponential(scale=2.3)
     scores, lengths, n = [-3, 0, -1, -6], [4, 2, 3, 20], 40_000
@@ -294,7 +296,7 @@ def test_runs_have_the_law_of_their_candidates() -> None:
     assert values[0] > ERROR_RATE > values[1]
 
 
-def test_the_fast_way_and_balls_agree() -> None:
+def test_floats_and_balls_choose_alike() -> None:
     """Every word that floats decide is decided alike by balls; boundaries are left to these."""
     choice = Exponential(scale=1.3)
     rng = np.random.default_rng(5)
@@ -316,8 +318,8 @@ def test_the_fast_way_and_balls_agree() -> None:
 
 @pytest.mark.share(0.4, by="kind")
 @pytest.mark.parametrize("kind", KINDS)
-def test_many_cells_and_closed_candidates(kind: type[Selection]) -> None:
-    """Two arms: the law among the candidates that are open; a closed one is never chosen."""
+def test_forbidden_candidates_are_never_chosen(kind: type[Selection]) -> None:
+    """Two arms: the probabilities among allowed candidates; a forbidden one is never chosen."""
     choice, n = kind(scale=1.5), 40_000
     scores = np.tile(np.array([3, 9, 1, 3, -2]), (n, 1))
     allowed = np.tile(np.array([True, False, True, True, True]), (n, 1))
@@ -331,7 +333,7 @@ def test_many_cells_and_closed_candidates(kind: type[Selection]) -> None:
     assert values[0] > ERROR_RATE > values[1]
 
 
-def test_registry_finds_them() -> None:
+def test_registry_has_all_selections() -> None:
     assert NAMES == ("exponential", "permute_and_flip")
     assert [kind.name for kind in KINDS] == list(NAMES)
     assert "selection" not in registry.names()

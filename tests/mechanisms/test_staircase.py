@@ -32,7 +32,7 @@ def test_reference(row: dict[str, str]) -> None:
     assert power == pytest.approx(float(row["power"]), rel=1e-12)
 
 
-def test_gamma_of_the_least_power_is_smooth_where_the_series_begins() -> None:
+def test_optimal_gamma_is_continuous() -> None:
     assert mse_gamma(1e-4) == pytest.approx(mse_gamma(math.nextafter(1e-4, 0)), rel=1e-11)
 
 
@@ -48,7 +48,7 @@ def test_no_other_stair_has_less_error(width: int, epsilon: float, measure: str)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
-def test_one_step_gives_the_discrete_laplace_law(epsilon: float) -> None:
+def test_width_of_one_step_is_discrete_laplace(epsilon: float) -> None:
     law, other = designed(epsilon, 1), DiscreteLaplace(1 / epsilon)
     with ctx.workprec(150):
         for k in range(12):
@@ -59,7 +59,7 @@ def test_one_step_gives_the_discrete_laplace_law(epsilon: float) -> None:
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize(("width", "epsilon"), [(3, 0.3), (6, 2.0), (11, 2.0)])
-def test_the_curve_is_that_of_the_lattice_law(width: int, epsilon: float) -> None:
+def test_delta_equals_that_of_integer_noise(width: int, epsilon: float) -> None:
     """Where stairs end between cells, nothing is lost by pricing the continuous law."""
     law = designed(epsilon, width)
     for shift in (1, 2, width - 1, width):
@@ -82,7 +82,7 @@ def test_moves_beyond_a_width_are_covered(gamma: float) -> None:
 
 @pytest.mark.parametrize("gamma", [0.0, 0.17, 0.5, 0.9, 1.0])
 @pytest.mark.parametrize("scale", [0.3, 2.0, 9.0])
-def test_moments_are_sums_of_the_masses(gamma: float, scale: float) -> None:
+def test_moments_equal_sums_of_probabilities(gamma: float, scale: float) -> None:
     law = Staircase(scale, 5.0, gamma)
     with ctx.workprec(120):
         masses = np.array([float(mass(law, k)) for k in range(1, int(40 * scale) + 50)])
@@ -91,7 +91,7 @@ def test_moments_are_sums_of_the_masses(gamma: float, scale: float) -> None:
     assert law.standard_deviation**2 == pytest.approx(2 * np.sum(k**2 * masses), rel=1e-12)
 
 
-def test_renyi_is_the_moment_of_the_masses() -> None:
+def test_renyi_equals_sums_of_probabilities() -> None:
     law = designed(0.7, 4)
     with ctx.workprec(200):
         masses = [float(mass(law, k)) for k in range(-300, 301)]

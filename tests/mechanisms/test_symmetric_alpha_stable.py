@@ -35,7 +35,7 @@ def test_epsilon_reference(row: dict[str, str]) -> None:
 
 
 @given(st.integers(1, 2**40), st.floats(0.5, 2.0**40))
-def test_the_priced_shift_is_never_smaller(shift: int, scale: float) -> None:
+def test_rounded_shift_is_never_smaller(shift: int, scale: float) -> None:
     """Rounded up to 40 bits: a larger shift costs more, since noise and scaling lead back."""
     (loss,) = SymmetricAlphaStable(scale, 1.5).losses(shift)
     wanted = Fraction(shift) / Fraction(scale)
@@ -54,7 +54,7 @@ def test_curvature_bounds(alpha: float) -> None:
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("shift", [0.01, 1.0, 20.0, 1e4])
-def test_the_loss_falls_from_where_it_is_settled(alpha: float, shift: float) -> None:
+def test_loss_falls_in_the_tail(alpha: float, shift: float) -> None:
     y = np.geomspace(TAIL_START, 1e9, 4000)
     loss = stable.log_pdf(alpha, y) - stable.log_pdf(alpha, y + shift)
     assert np.all(np.diff(loss) < 1e-11)
@@ -87,7 +87,7 @@ def test_largest_loss_within_rigorous_bounds(alpha: float, shift: float) -> None
 
 @given(st.floats(1.0, stable.LARGEST_ALPHA), st.floats(-20.0, 12.0))
 @settings(max_examples=150)
-def test_no_output_loses_more(alpha: float, log_shift: float) -> None:
+def test_no_output_has_a_larger_loss(alpha: float, log_shift: float) -> None:
     """No point of a grid other than the one it was found on exceeds the bound (V50)."""
     shift = math.exp(log_shift)
     y = np.concatenate((np.linspace(0.0, 40.0, 30_011), np.geomspace(40.0, 1e9, 500)))
@@ -103,7 +103,7 @@ def test_larger_shifts_lose_more(alpha: float, log_shift: float) -> None:
     assert largest_loss(alpha, shift) <= largest_loss(alpha, shift * 1.001)
 
 
-def test_small_and_large_shifts_have_their_limits() -> None:
+def test_losses_of_small_and_large_shifts() -> None:
     """Corollary 27 without the slip: at alpha 1, epsilon - 2 ln(d) goes to 0 as d grows."""
     assert largest_loss(1.0, 1e8) - 2 * math.log(1e8) == pytest.approx(0.0, abs=1e-7)
     assert largest_loss(1.0, 1e-8) / 1e-8 == pytest.approx(1.0, rel=1e-9)
@@ -118,7 +118,7 @@ def test_small_and_large_shifts_have_their_limits() -> None:
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("alpha", [1.0, 1.3, 1.7, 1.95])
 @pytest.mark.parametrize("shift", [0.05, 1.0, 8.0])
-def test_delta_is_the_integral(alpha: float, shift: float) -> None:
+def test_delta_equals_the_integral(alpha: float, shift: float) -> None:
     """Against the divergence of very narrow cells, whose merging can only lower it."""
     loss = StableLoss(alpha, shift)
     far = np.geomspace(60.0, 1e8, 60_000)
@@ -162,7 +162,7 @@ def test_expected_distortion() -> None:
 
 
 @given(st.integers(1, 10**6), st.floats(1.0, stable.LARGEST_ALPHA))
-def test_shares_of_parties_make_the_declared_law(parties: int, alpha: float) -> None:
+def test_shares_of_parties_add_up_to_the_noise(parties: int, alpha: float) -> None:
     """n share^alpha = scale^alpha: the characteristic functions multiply to the declared one."""
     law = SymmetricAlphaStable.of(scale=1e8, alpha=alpha)
     share = law.federated(parties)
@@ -173,7 +173,7 @@ def test_shares_of_parties_make_the_declared_law(parties: int, alpha: float) -> 
     assert share.alpha == law.alpha
 
 
-def test_there_is_at_least_one_party() -> None:
+def test_zero_parties_are_refused() -> None:
     with pytest.raises(ValueError, match="one party"):
         SymmetricAlphaStable.of(scale=1.0, alpha=1.5).federated(0)
 
@@ -184,7 +184,7 @@ def test_other_alphas_are_refused(alpha: str) -> None:
         SymmetricAlphaStable.of(scale=10.0, alpha=alpha)
 
 
-def test_the_claim_can_fail() -> None:
+def test_smaller_claim_fails() -> None:
     """A claim for one tenth less shift does not cover the loss: the checks above would see it."""
     y = np.linspace(0.0, 40.0, 30_011)
     loss = stable.log_pdf(1.7, y) - stable.log_pdf(1.7, y + 1.0)

@@ -30,9 +30,7 @@ def reference(name: str, shape: int, scale: float) -> tuple[arb, arb]:
 
 @pytest.mark.share(0.15)
 @pytest.mark.parametrize(("name", "shape", "scale"), laws(SCALES))
-def test_a_certified_variance_is_just_above_the_true_one(
-    name: str, shape: int, scale: float
-) -> None:
+def test_certified_variance_is_just_above_the_true_one(name: str, shape: int, scale: float) -> None:
     found = law_of(name, scale, shape).variance_bound_and_mean
     if name in NONE:
         assert found is None
@@ -46,7 +44,7 @@ def test_a_certified_variance_is_just_above_the_true_one(
 
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize(("name", "shape", "scale"), laws((100.0, 3e4)))
-def test_at_large_scales_it_agrees_with_the_floats(name: str, shape: int, scale: float) -> None:
+def test_certified_variance_agrees_with_floats(name: str, shape: int, scale: float) -> None:
     law = law_of(name, scale, shape)
     if law.variance_bound_and_mean is None:
         assert name in NONE
@@ -61,7 +59,7 @@ def test_at_large_scales_it_agrees_with_the_floats(name: str, shape: int, scale:
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("confidence", [0.5, 0.8, 0.95, 0.999])
 @pytest.mark.parametrize(("name", "shape", "scale"), laws((0.3, 2.5, 100.0, 3e4)))
-def test_smooth_widths_lie_within_half_a_step_of_whole_ones(
+def test_unrounded_half_widths_are_near_rounded_ones(
     name: str, shape: int, scale: float, confidence: float
 ) -> None:
     """And part the mass of a step as the confidence asks."""

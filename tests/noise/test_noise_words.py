@@ -23,7 +23,7 @@ N = 12
 
 @pytest.mark.parametrize("scale", [5.0, 2.0**40])
 @pytest.mark.parametrize(("name", "shape"), [kind for kind in KINDS if kind[0] != "optimal"])
-def test_each_word_moves_one_draw_and_each_draw_has_its_own(
+def test_each_random_word_changes_exactly_one_draw(
     name: str, shape: int, scale: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Turning one word over changes exactly one draw: no word is used twice, none is idle."""
@@ -41,7 +41,7 @@ def test_each_word_moves_one_draw_and_each_draw_has_its_own(
     assert sorted(moved) == sorted([*range(N)] * (drawn // N))
 
 
-def test_every_column_of_a_query_has_noise_of_its_own() -> None:
+def test_columns_of_a_query_have_independent_noise() -> None:
     """Columns follow each other in the stream, chunk by chunk, and are not correlated."""
     laws = {name: law_of("discrete_laplace", 30.0) for name in ("rows", "pay", "again")}
     size = 2**14 + 1000  # two chunks
@@ -58,7 +58,7 @@ def test_every_column_of_a_query_has_noise_of_its_own() -> None:
 
 @pytest.mark.parametrize("epsilon", [1, 12])
 @pytest.mark.parametrize("most", [7, 10**6])
-def test_each_vector_gets_all_of_its_noise(epsilon: int, most: int) -> None:
+def test_every_cell_gets_noise(epsilon: int, most: int) -> None:
     """Whatever is true of a cell, and however small the noise is: no number goes without."""
     declared = declare({"n": {"type": "integer", "lower": -5, "upper": 20}})
     query = ask(declared, {"rows": {"count": "*"}, "total": {"sum": "n"}, "mean": {"mean": "n"}})

@@ -1,4 +1,4 @@
-"""Quantiles where values tie: right at any epsilon, within the plan's ranks, and never too sensitive."""
+"""Quantiles of tied values: accurate at any epsilon, within the planned ranks and sensitivity."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def farthest(aggregate: Quantile, rows: int, neighbours: Neighbours, shift: int)
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("side", [-1, 0, 1])
 @pytest.mark.parametrize("at", ["0", "1", "1/2", "1/3", "1/4", "3/4", "9/10"])
-def test_no_unit_moves_two_scores_farther_apart(
+def test_score_sensitivity_by_enumeration(
     at: str, side: int, neighbours: Neighbours, rows: int
 ) -> None:
     """As far as is claimed for one row, and never farther; of ends for every shift that matters."""
@@ -100,7 +100,7 @@ def test_no_unit_moves_two_scores_farther_apart(
 
 @pytest.mark.parametrize("side", [-1, 0, 1])
 @pytest.mark.parametrize("at", ["0", "1", "1/2", "1/3", "9/10"])
-def test_scores_are_distances_of_ranks(at: str, side: int) -> None:
+def test_scores_equal_rank_distances(at: str, side: int) -> None:
     aggregate = quantile(at, 3, side)
     for held in contributions(5):
         for by in (1, 2, 4) if aggregate.side else (0,):
@@ -110,7 +110,7 @@ def test_scores_are_distances_of_ranks(at: str, side: int) -> None:
             )
 
 
-def test_dense_and_sparse_profiles_are_chosen_from_alike() -> None:
+def test_dense_and_sparse_profiles_give_the_same_choice() -> None:
     """One word decides both, whatever the scale, the part and the number of values."""
     rng = np.random.default_rng(11)
     for run in range(600):
@@ -130,7 +130,7 @@ def test_dense_and_sparse_profiles_are_chosen_from_alike() -> None:
 
 @pytest.mark.parametrize("kind", [np.int32, np.int64])
 @pytest.mark.parametrize("own", [True, False])
-def test_a_dense_profile_has_the_pairs_of_its_counts(kind: type, own: bool) -> None:
+def test_dense_profile_equals_its_counts(kind: type, own: bool) -> None:
     counts = np.random.default_rng(5).poisson(0.7, (7, 40)).astype(kind)
     given = counts.copy()
     found = DenseProfile.of(given, own=own)
@@ -142,7 +142,7 @@ def test_a_dense_profile_has_the_pairs_of_its_counts(kind: type, own: bool) -> N
 
 
 @pytest.mark.parametrize("at", PARTS)
-def test_what_is_not_looked_at_is_far_below_the_best(at: str) -> None:
+def test_skipped_candidates_are_far_below_the_best(at: str) -> None:
     rng = np.random.default_rng(3)
     for _ in range(400):
         counts = rng.poisson(rng.choice([0.0, 0.3, 9.0]), int(rng.integers(1, 30)))
@@ -201,7 +201,7 @@ def released(
     return planned, found.columns["q"], np.sort(values[~np.isnan(values)])
 
 
-def missed(published: np.ndarray, true: np.ndarray, at: str) -> np.ndarray:
+def rank_errors(published: np.ndarray, true: np.ndarray, at: str) -> np.ndarray:
     """Return how many rows the rank wanted lies from those that published values hold."""
     below, upto = (np.searchsorted(true, published, side) for side in ("left", "right"))
     wanted = float(Fraction(at)) * len(true)
@@ -216,7 +216,7 @@ def test_exact_quantiles_at_epsilon_100(name: str) -> None:
         planned, found, true = released(name, at, "100", 30)
         few = float(planned.margin(1 - 1e-10))
         assert few <= 1.0
-        assert missed(found, true, at).max() <= few
+        assert rank_errors(found, true, at).max() <= few
         rank = float(Fraction(at)) * len(true)
         if at in ("0", "1"):
             assert set(found.tolist()) == {true[0 if at == "0" else -1]}
@@ -228,11 +228,11 @@ def test_exact_quantiles_at_epsilon_100(name: str) -> None:
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("name", [name for name in columns() if len(columns()[name][0]) >= 100])
-def test_margins_in_ranks_cover(name: str) -> None:
+def test_rank_margins_of_selections_cover(name: str) -> None:
     """300 releases: one in twenty may lie outside; streams are keyed, so every run is the same."""
     for at, epsilon in itertools.product(PARTS, ("0.5", "2")):
         planned, found, true = released(name, at, epsilon, 300)
-        assert np.mean(missed(found, true, at) > float(planned.margin())) <= 0.05, at
+        assert np.mean(rank_errors(found, true, at) > float(planned.margin())) <= 0.05, at
 
 
 def law_of(
@@ -251,7 +251,7 @@ def law_of(
 
 
 @pytest.mark.parametrize("at", ["0.5", "0.9"])
-def test_margins_are_those_of_the_worst_table(at: str) -> None:
+def test_margins_hold_in_the_worst_table(at: str) -> None:
     """One atom, all else just outside the margin: 5 % at most, and nearly; less noise would show."""
     aggregate, law = quantile(at, 1000), Exponential(scale=30.0, candidates=1001.0)
     points_away = law.half_width(0.95) + 1
@@ -276,7 +276,7 @@ def missing(aggregate: Quantile, held: list[int], law: Exponential, shift: int |
 
 @pytest.mark.parametrize("side", [-1, 1])
 @pytest.mark.parametrize("at", ["0", "1/4", "1/2", "9/10", "1"])
-def test_ends_miss_in_no_small_table_more_often_than_claimed(at: str, side: int) -> None:
+def test_interval_ends_hold_in_all_small_tables(at: str, side: int) -> None:
     """All tables of 1 to 5 rows on 4 candidates, exactly; half the shift is found out."""
     aggregate, worst, planted = quantile(at, 3, side), 0.0, 0.0
     for scale in (0.1, 0.4, 1.0, 6.0):
@@ -292,7 +292,7 @@ def test_ends_miss_in_no_small_table_more_often_than_claimed(at: str, side: int)
 @pytest.mark.each
 @pytest.mark.parametrize("at", ["0", "1"])
 @pytest.mark.parametrize("rows", [*range(1, 31), 50, 75, 100])
-def test_a_minimum_is_hardly_ever_below_all_values(at: str, rows: int) -> None:
+def test_minimum_is_rarely_below_all_values(at: str, rows: int) -> None:
     """In at most one of twenty cells of any size, wherever the values are, alone or tied."""
     for upper, scale in itertools.product((1, 4, 115, 4000), (0.05, 0.7, 10.0)):
         aggregate, law = quantile(at, upper), Exponential(scale=scale, candidates=upper + 1.0)
@@ -308,9 +308,7 @@ def test_a_minimum_is_hardly_ever_below_all_values(at: str, rows: int) -> None:
 @pytest.mark.parametrize("scale", [0.05, 0.3, 0.7, 2.0, 10.0])
 @pytest.mark.parametrize("upper", [1, 4, 115, 4000])
 @pytest.mark.parametrize("at", ["0", "1"])
-def test_a_minimum_lies_within_the_values_from_the_planned_rows_on(
-    at: str, upper: int, scale: float
-) -> None:
+def test_minimum_is_within_values_from_planned_rows_on(at: str, upper: int, scale: float) -> None:
     """With as many rows as the plan says; with one row less, it doesn't in the worst cell."""
     aggregate, law = quantile(at, upper), Exponential(scale=scale, candidates=upper + 1.0)
     least = least_rows_inside(aggregate, law)
@@ -379,9 +377,7 @@ def true_quantiles(values: np.ndarray, at: Fraction) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("tree", [False, True])
-def test_the_test_of_coverage_rejects_ends_that_are_not_moved(
-    tree: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_coverage_test_rejects_unshifted_ends(tree: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dprelease.noise.quantiles.rank_shift", lambda aggregate, _: aggregate.side)
     monkeypatch.setattr("dprelease.noise.selections.end_width", lambda *_: 0)
     names = ("0.1", "0.3", "0.5", "0.7") if tree else ("0.5",)
@@ -389,7 +385,7 @@ def test_the_test_of_coverage_rejects_ends_that_are_not_moved(
         test_published_intervals_cover(names, "spread")
 
 
-def test_quantiles_of_a_column_are_in_order() -> None:
+def test_quantiles_of_a_column_are_sorted() -> None:
     """All orders of draws, measured or read from a tree, with ends that contradict them."""
     rng = np.random.default_rng(2)
     for tree in (False, True):
@@ -439,10 +435,10 @@ def vectors_of(column: OutputColumn) -> list[str]:
 
 
 @pytest.mark.parametrize("at", ["0", "1"])
-def test_an_end_that_many_share_is_told(at: str) -> None:
+def test_frequent_extreme_value_is_published(at: str) -> None:
     """A largest age of 95 that 31 have comes out as 95, a smallest one of 5 as 5."""
     planned, found, _ = released("tied at the ends", at, "1", 2000)
     assert np.mean(found == (95 if at == "1" else 5)) > 0.98
     planned, found, true = released("every value once", at, "1", 2000)
-    assert np.mean(missed(found, true, at) <= float(planned.margin())) >= 0.95
+    assert np.mean(rank_errors(found, true, at) <= float(planned.margin())) >= 0.95
     assert np.mean((found < 0) | (found > 2000)) <= 0.05

@@ -31,7 +31,7 @@ from dprelease.query.resolve import Query
 from dprelease.schema.release import BudgetSpec
 from tests.exact.build import ask, declare
 from tests.noise import test_quantiles
-from tests.noise.test_quantiles import missed
+from tests.noise.test_quantiles import rank_errors
 from tests.replay import Keyed
 
 COLUMNS: dict[str, Any] = {
@@ -46,12 +46,12 @@ def query(by: list[str] | None = None, **more: Any) -> Query:
     return ask(declare(COLUMNS, **more), TENTHS, by)
 
 
-def quiet(asked: Query, scale: float = 1e-3) -> PlannedColumn:
+def tree_without_noise(asked: Query, scale: float = 1e-3) -> PlannedColumn:
     """Return the tree with next to no noise."""
     return PlannedColumn(asked, asked.measurements[0], DiscreteLaplace(scale=scale), "test")
 
 
-def test_when_a_tree_is_planted() -> None:
+def test_when_a_tree_is_used() -> None:
     assert [type(m.aggregate) for m in query().measurements] == [Tree]
     assert {column.form for column in query().columns} == {READ_FROM_TREE}
     bare = {name: {**spec, "interval": False} for name, spec in TENTHS.items()}
@@ -69,12 +69,12 @@ def test_when_a_tree_is_planted() -> None:
     assert {type(m.aggregate) for m in ends.measurements} == {Tree, Quantile}
 
 
-def test_without_noise_it_is_exact() -> None:
+def test_quantiles_without_noise_are_exact() -> None:
     """The least value below which, or at which, the part of the values lies."""
     frame = pd.DataFrame({"x": np.arange(2000) ** 2 % 883 - 3, "k": np.arange(2000) % 3 == 0})
     asked = query(["k"])
     with Engine.open(asked.declared, frame) as engine:
-        found = answer_query(engine, [quiet(asked)], Keyed("none")).noisy.columns
+        found = answer_query(engine, [tree_without_noise(asked)], Keyed("none")).noisy.columns
     for cell, group in frame.groupby("k"):
         values = np.sort(group["x"].to_numpy())
         for i in range(1, 10):
@@ -88,14 +88,14 @@ def test_without_noise_it_is_exact() -> None:
     st.sampled_from([0.5, 5.0, 500.0]),
     st.integers(0, 10**6),
 )
-def test_quantiles_ascend_whatever_the_noise(
+def test_quantiles_ascend_for_any_noise(
     pairs: list[tuple[int, int]], scale: float, key: int
 ) -> None:
     asked = query()
     cells, values = (np.array([pair[i] for pair in pairs], dtype=np.int64) for i in (0, 1))
     profile = Profile.of(cells, values, np.ones(len(pairs), dtype=np.int64), 3)
     exact = ExactTable("q", 3, {}, {asked.measurements[0].name: profile})
-    found = tree_quantiles(exact, quiet(asked, scale), Keyed(str(key)))
+    found = tree_quantiles(exact, tree_without_noise(asked, scale), Keyed(str(key)))
     rows = np.stack(
         [
             found[quantile_vector_name(asked.measurements[0].name, Fraction(i, 10))]
@@ -135,7 +135,7 @@ def test_one_row_is_in_one_node_of_each_level(values: list[int], other: int) -> 
 
 
 @pytest.mark.parametrize(("number", "interval"), [(9, False), (4, True)])
-def test_it_is_the_better_way_from_as_many_on_as_are_set(number: int, interval: bool) -> None:
+def test_tree_is_better_above_the_set_number_of_quantiles(number: int, interval: bool) -> None:
     """Errors in ranks, or widths of intervals in ranks, at one budget: a tree against choices."""
     rng = np.random.default_rng(3)
     frame = pd.DataFrame({"x": rng.integers(0, 900, 20_000)})
@@ -207,7 +207,7 @@ def test_ends_read_from_a_tree_miss_rarely(law: Mechanism, rows: int) -> None:
     ],
     ids=str,
 )
-def test_noise_of_a_path(law: Mechanism, levels: int) -> None:
+def test_width_of_path_noise(law: Mechanism, levels: int) -> None:
     """Sums of draws are as wide as is told, and not narrower."""
     draws = np.abs(
         sample(law.noise_distribution, levels * 40_000, Keyed("path"))
@@ -222,7 +222,7 @@ def test_noise_of_a_path(law: Mechanism, levels: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["zero-inflated", "every value once", "ages", "incomes", "likert"])
-def test_margins_in_ranks_cover(name: str) -> None:
+def test_rank_margins_of_trees_cover(name: str) -> None:
     values, lower, upper = test_quantiles.columns()[name]
     declared = declare({"x": {"type": "integer", "lower": lower, "upper": upper}})
     asked, runs = ask(declared, TENTHS), 200
@@ -239,5 +239,7 @@ def test_margins_in_ranks_cover(name: str) -> None:
         exact = ExactTable("q", runs, {}, {"d1.tree": many})
         found, true = tree_quantiles(exact, planned, Keyed(name)), np.sort(values)
         for i in range(1, 10):
-            rows = missed(found[quantile_vector_name("d1.tree", Fraction(i, 10))], true, f"0.{i}")
+            rows = rank_errors(
+                found[quantile_vector_name("d1.tree", Fraction(i, 10))], true, f"0.{i}"
+            )
             assert np.mean(rows > float(planned.margin())) <= 0.05

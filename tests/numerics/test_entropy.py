@@ -30,7 +30,7 @@ def keyed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("own", [0, entropy.SYSTEM_BYTES])
-def test_two_streams_differ_whatever_is_seeded(own: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streams_differ_despite_seeds(own: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entropy, "SYSTEM_BYTES", own)
     monkeypatch.setenv("PYTHONHASHSEED", "0")
     np.random.seed(0)
@@ -48,7 +48,7 @@ def begun(number: int) -> list[Entropy]:
 
 
 @pytest.mark.usefixtures("keyed")
-def test_fresh_changes_the_stream_and_a_clone_drifts_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cloned_streams_diverge_after_new_entropy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two machines resumed from one snapshot share the key until `fresh` mixes in new bytes."""
     twins = begun(2)
     twins[1]._key = twins[0]._key
@@ -64,7 +64,7 @@ def test_fresh_changes_the_stream_and_a_clone_drifts_apart(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("copier", [copy.copy, copy.deepcopy, pickle.dumps])
-def test_refuses_copies(copier: object) -> None:
+def test_streams_refuse_copies(copier: object) -> None:
     with pytest.raises(TypeError):
         copier(Entropy())  # type: ignore[operator]
 
@@ -118,7 +118,7 @@ SITUATIONS = ("fresh", "used", "of the same number", "locked by a thread", "reke
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("forked", FORKS)
 @pytest.mark.parametrize("own", [0, entropy.SYSTEM_BYTES], ids=["keyed", "own"])
-def test_a_forked_child_draws_its_own(
+def test_forked_child_draws_its_own_words(
     own: int,
     forked: Callable[[Callable[[], None]], None],
     situation: str,
@@ -169,7 +169,7 @@ def test_threads_share_no_words(number: int) -> None:
 
 
 @pytest.mark.usefixtures("keyed")
-def test_rekeys_before_the_stream_grows_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_streams_are_rekeyed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entropy, "REKEY_AFTER", 100)
     [stream] = begun(1)
     key = stream._key
@@ -183,7 +183,7 @@ def test_requests_larger_than_the_buffer() -> None:
 
 
 @pytest.mark.usefixtures("keyed")
-def test_every_key_holds_all_that_the_system_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_use_all_system_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """64 bytes, each of which counts: fewer would be a key that can be tried out."""
     asked: list[int] = []
 
@@ -205,7 +205,7 @@ def test_every_key_holds_all_that_the_system_is_asked_for(monkeypatch: pytest.Mo
     assert len({plain, *(given(i) for i in range(64))}) == 65
 
 
-def test_few_words_are_those_of_the_system_in_order_each_once(
+def test_first_words_are_system_bytes_in_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Every byte that it gives is in one word; the key stream begins where no more are taken."""
@@ -236,7 +236,7 @@ def test_few_words_load_no_cipher() -> None:
 
 
 @pytest.mark.usefixtures("keyed")
-def test_words_are_those_of_one_keystream_in_order_each_once(
+def test_words_are_the_keystream_in_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No word is given twice, left out, or taken from elsewhere, whatever sizes are asked for."""

@@ -1,4 +1,4 @@
-"""Tails and quantiles of the normal law, few or many at a time, against balls."""
+"""Tails and quantiles of the normal distribution, few or many at a time, against balls."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def test_round_down_is_the_greatest_float_below(x: Fraction) -> None:
     assert Fraction(math.nextafter(found, math.inf)) > x
 
 
-def test_round_up_refuses_what_no_float_reaches() -> None:
+def test_round_up_refuses_numbers_above_floats() -> None:
     with pytest.raises(OverflowError):
         round_up(Fraction(10) ** 400)
 
@@ -46,7 +46,7 @@ def test_plain_text_reads_back(x: object) -> None:
 @pytest.mark.parametrize(
     "text", ["nan", "inf", "-inf", "1_0", "0x1", "1e1000", "", "１", "1/2", " 1"]
 )
-def test_exact_refuses_what_is_no_plain_decimal(text: str) -> None:
+def test_exact_refuses_texts_that_are_no_decimals(text: str) -> None:
     with pytest.raises(ValueError, match="decimal"):
         exact(text)
 

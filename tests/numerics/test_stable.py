@@ -1,4 +1,4 @@
-"""The stable law: floats against balls, balls against the references, and both against errors."""
+"""Stable distributions: floats against balls, balls against references, and error bounds."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_reference(alpha: str) -> None:
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
-def test_floats_keep_their_bound(alpha: float) -> None:
+def test_floats_are_within_error_bounds(alpha: float) -> None:
     """pdf, sf and quantile against balls, dense where two expansions meet."""
     grid = np.concatenate(
         ([0.0, 1e-300, 1e-9], np.linspace(0.05, 24.0, 60), np.geomspace(25, 1e12, 25))
@@ -64,7 +64,7 @@ def test_floats_keep_their_bound(alpha: float) -> None:
 
 
 @pytest.mark.parametrize("alpha", ALPHAS[1:])
-def test_polynomials_are_the_integrals(alpha: float) -> None:
+def test_polynomials_equal_integrals(alpha: float) -> None:
     """Within a small part of the bound, and at the ends of all panels, where they err most."""
     from dprelease.numerics.stable import stable_tables
     from dprelease.numerics.stable import stable_tables as tables
@@ -83,7 +83,7 @@ def test_polynomials_are_the_integrals(alpha: float) -> None:
 
 @settings(max_examples=150)
 @given(st.floats(1.0, stable.LARGEST_ALPHA), st.floats(-3.0, 27.0))
-def test_floats_keep_their_bound_anywhere(alpha: float, log_x: float) -> None:
+def test_floats_are_within_error_bounds_at_random_points(alpha: float, log_x: float) -> None:
     x = math.exp(log_x)
     with ctx.workprec(70):
         f, g = stable.pdf_ball(alpha, arb(x)), stable.sf_ball(alpha, arb(x))
@@ -93,7 +93,7 @@ def test_floats_keep_their_bound_anywhere(alpha: float, log_x: float) -> None:
 
 @settings(max_examples=60)
 @given(st.floats(1.0, stable.LARGEST_ALPHA), st.floats(math.log(2.0**-20), math.log(0.5)))
-def test_quantiles_keep_their_bound(alpha: float, log_u: float) -> None:
+def test_quantiles_are_within_error_bounds(alpha: float, log_u: float) -> None:
     u = math.exp(log_u)
     x = float(stable.quantile(alpha, np.array([u]))[0])
     slack = stable.QUANTILE_RELATIVE_ERROR * (1 + x)
@@ -114,7 +114,7 @@ def test_deep_quantiles_are_good_guesses(alpha: float) -> None:
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize(("alpha", "x"), [(1.1, 0.7), (1.5, 3.0), (1.9, 8.0), (1.999, 12.0)])
-def test_balls_contain_an_independent_quadrature(alpha: float, x: float) -> None:
+def test_balls_contain_independent_quadrature(alpha: float, x: float) -> None:
     """The plain Fourier integral by mpmath, on the real axis."""
     with mpmath.workdps(50):
         length = mpmath.mpf(120) ** (1 / mpmath.mpf(alpha))
@@ -133,7 +133,7 @@ def test_balls_contain_an_independent_quadrature(alpha: float, x: float) -> None
 
 @pytest.mark.parametrize("alpha", [1.0, 1.02, 1.5, 1.97, 2.0])
 @pytest.mark.parametrize("x", [0.0, 0.4, 6.0, 30.0, 1e9])
-def test_balls_nest(alpha: float, x: float) -> None:
+def test_balls_of_all_precisions_overlap(alpha: float, x: float) -> None:
     """Every precision tells of the same number: balls overlap, and shrink as told."""
     found = []
     for bits in (53, 100, 170):
@@ -147,7 +147,7 @@ def test_balls_nest(alpha: float, x: float) -> None:
             assert g.rel_accuracy_bits() >= bits - 8 or alpha == 2.0
 
 
-def test_the_series_and_the_integral_agree() -> None:
+def test_series_and_integral_agree() -> None:
     """Where the series starts to serve, both ways give the same balls."""
     from dprelease.numerics.stable import series
     from dprelease.numerics.stable import stable_balls as balls
@@ -164,7 +164,7 @@ def test_the_series_and_the_integral_agree() -> None:
 
 
 @pytest.mark.parametrize("alpha", [1.1, 1.6, 1.95])
-def test_the_density_is_the_slope_of_the_tail(alpha: float) -> None:
+def test_density_is_the_derivative_of_the_tail(alpha: float) -> None:
     x = np.linspace(0.0, 60.0, 200_001)
     f, g = stable.pdf(alpha, x), stable.sf(alpha, x)
     area = np.cumsum((f[1:] + f[:-1]) / 2 * np.diff(x))
@@ -176,7 +176,7 @@ def test_the_density_is_the_slope_of_the_tail(alpha: float) -> None:
     assert np.array_equal(stable.pdf(alpha, -x), f)
 
 
-def test_the_bound_can_fail() -> None:
+def test_wrong_alpha_exceeds_error_bounds() -> None:
     """An alpha that is 1e-9 off shows: the check sees errors of that size."""
     with ctx.workprec(70):
         exact = stable.sf_ball(1.5, arb(4.0))
@@ -185,6 +185,6 @@ def test_the_bound_can_fail() -> None:
 
 
 @pytest.mark.parametrize("alpha", [0.99, 1.9999999, 2.1, math.nan])
-def test_other_alphas_are_refused(alpha: float) -> None:
+def test_alphas_out_of_range_are_refused(alpha: float) -> None:
     with pytest.raises(ValueError, match="alpha lies in"):
         stable.pdf(alpha, np.array([1.0]))

@@ -19,7 +19,7 @@ TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 BUILD, LAST = stages(TEXT)
 
 
-def test_the_file_is_in_order() -> None:
+def test_dockerfile_has_no_problems() -> None:
     assert faults(TEXT) == []
     assert BUILD.image == LAST.image
     assert re.search(r":(3\.\d+)-", LAST.image)[1] in VERSIONS  # type: ignore[index]
@@ -42,12 +42,12 @@ def test_the_file_is_in_order() -> None:
         ("WORKDIR /data", "WORKDIR /data\nRUN touch /here"),
     ],
 )
-def test_a_fault_is_found(old: str, new: str) -> None:
+def test_dockerfile_faults_are_found(old: str, new: str) -> None:
     assert old in TEXT
     assert faults(TEXT.replace(old, new))
 
 
-def test_what_is_copied_is_there_and_sent() -> None:
+def test_copied_files_exist_in_the_build_context() -> None:
     """The build gets the files that the package is made of, and the ignored rest stays at home."""
     given = [text.split()[:-1] for text in BUILD.all("COPY")]
     assert sorted(name for names in given for name in names) == sorted(SOURCES)
@@ -57,12 +57,12 @@ def test_what_is_copied_is_there_and_sent() -> None:
     assert sorted(line[1:] for line in sent if line.startswith("!")) == sorted(SOURCES)
 
 
-def test_extras_of_the_image_are_known() -> None:
+def test_extras_of_the_image_exist() -> None:
     (extras,) = (text.partition("=")[2] for text in BUILD.all("ARG"))
     assert set(extras.split(",")) <= set(PROJECT["optional-dependencies"])
 
 
-def test_the_guide_runs_the_image_as_it_is() -> None:
+def test_guide_uses_the_image_correctly() -> None:
     """Read-only, without a network, with the folder mounted where the image works."""
     guide = (ROOT / "docs/how-to/container.md").read_text(encoding="utf-8")
     words = shlex.split(re.search(r"\$ (docker run .*?)\n```", guide, re.DOTALL)[1])  # type: ignore[index]
@@ -99,7 +99,7 @@ def without_a_network(script: str, folder: Path, **variables: str) -> str:
     return str(done.stdout)
 
 
-def test_a_run_writes_nowhere_else(tmp_path: Path) -> None:
+def test_run_writes_only_to_its_folder(tmp_path: Path) -> None:
     """With the image's variables: a read-only system, no network, a mounted folder, and /tmp."""
     example = tmp_path / "nist_acs"
     shutil.copytree(ROOT / "examples/nist_acs", example, ignore=shutil.ignore_patterns("out"))
@@ -113,7 +113,7 @@ def test_a_run_writes_nowhere_else(tmp_path: Path) -> None:
 
 
 @pytest.mark.audit
-def test_the_steps_of_the_build_work(tmp_path: Path) -> None:
+def test_build_steps_run(tmp_path: Path) -> None:
     """Each RUN, in a shell, in a folder with what is copied; the program then stands where PATH says."""
     source, home = copied(tmp_path / "src"), tmp_path / "opt"
     (extras,) = (text.partition("=")[2] for text in BUILD.all("ARG"))

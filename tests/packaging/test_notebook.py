@@ -20,7 +20,7 @@ ABSOLUTE = re.compile(r"(?<![\w.:/<])/[\w.-]+/[\w.-]")
 """A path from the root of a file system, of two names or more; neither the end of a tag nor a URL."""
 
 
-def test_its_form() -> None:
+def test_notebook_format() -> None:
     """Of the notebook format, with the cells of the script, each with its own name."""
     nbformat.validate(BOOK)
     cells = [(cell.id, cell.cell_type, cell.source) for cell in BOOK.cells]
@@ -33,7 +33,7 @@ def code(book: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
     return [cell for cell in book.cells if cell.cell_type == "code"]
 
 
-def test_its_outputs_are_there() -> None:
+def test_notebook_has_outputs() -> None:
     """Of every cell, in order, none an error, one of them a picture."""
     kinds = {output.output_type for cell in code(BOOK) for output in cell.outputs}
     assert all(cell.outputs for cell in code(BOOK))
@@ -55,7 +55,7 @@ def words_of(cell: Any) -> list[str]:
     return [cell.source, *said]
 
 
-def test_it_tells_nothing_of_the_machine() -> None:
+def test_notebook_contains_no_machine_details() -> None:
     """No path, no time, no version of anything but the format."""
     text = notebook.NOTEBOOK.read_text(encoding="utf-8")
     assert set(json.loads(text)["metadata"]) == {"kernelspec"}
@@ -69,7 +69,7 @@ def test_it_tells_nothing_of_the_machine() -> None:
 
 
 @pytest.mark.audit
-def test_it_can_be_run_again(tmp_path: Path) -> None:
+def test_notebook_is_reproducible(tmp_path: Path) -> None:
     """With outputs of the same kinds, and the same words where there is no noise."""
     again = notebook.executed()
     nbformat.validate(again)

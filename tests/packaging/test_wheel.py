@@ -53,7 +53,7 @@ def metadata(built: dict[str, Path]) -> Message:
         return message_from_string(wheel.read(name).decode())
 
 
-def test_the_wheel_is_the_package(built: dict[str, Path]) -> None:
+def test_wheel_has_all_files_of_the_package(built: dict[str, Path]) -> None:
     """Each file with its bytes: templates, marks for type checkers and whatever else lies there."""
     with zipfile.ZipFile(built["wheel"]) as wheel:
         held = {name: wheel.read(name) for name in wheel.namelist() if ".dist-info/" not in name}
@@ -63,14 +63,14 @@ def test_the_wheel_is_the_package(built: dict[str, Path]) -> None:
     assert "dprelease/py.typed" in held
 
 
-def test_the_archive_can_be_built_again(built: dict[str, Path]) -> None:
+def test_source_archive_can_be_built(built: dict[str, Path]) -> None:
     with tarfile.open(built["archive"]) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert set(files_of_the_package()) | {"pyproject.toml", "README.md", "LICENSE"} <= names
     assert not {name for name in names if name.startswith(("tests", "examples", "docs"))}
 
 
-def test_twine_finds_nothing(built: dict[str, Path]) -> None:
+def test_twine_finds_no_problems(built: dict[str, Path]) -> None:
     words = [sys.executable, "-m", "twine", "check", "--strict", *built.values()]
     done = processes.run(words, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
@@ -86,7 +86,7 @@ def test_metadata(metadata: Message) -> None:
     assert set(extras) == set(PROJECT["optional-dependencies"])
 
 
-def test_versions_of_python(metadata: Message) -> None:
+def test_classifiers_of_python_versions(metadata: Message) -> None:
     """A classifier for each, from the oldest that is allowed on."""
     told = re.findall(r"Python :: (3\.\d+)", "\n".join(metadata.get_all("Classifier") or []))
     assert tuple(told) == VERSIONS
@@ -112,7 +112,7 @@ def publishes(python: list[str], folder: Path, **environment: str) -> None:
 
 @pytest.mark.audit
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_wheel_is_installed(built: dict[str, Path], tmp_path: Path, version: str) -> None:
+def test_wheel_installs(built: dict[str, Path], tmp_path: Path, version: str) -> None:
     """With every Python that is here, with what it depends on, and nothing of the sources."""
     program = python(version)
     if program is None:
@@ -123,9 +123,7 @@ def test_the_wheel_is_installed(built: dict[str, Path], tmp_path: Path, version:
     assert told.stdout.strip() == f"dprelease {__version__}"
 
 
-def test_pythons_are_found_by_starting_them(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_python_versions_are_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nothing of its name, something of its name that starts none, one on the path, one of pyenv."""
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path))

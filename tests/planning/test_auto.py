@@ -71,7 +71,9 @@ CASES = [
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize(("budget", "count", "sums", "measure"), spread(CASES, 0.6))
-def test_no_single_mechanism_is_better(budget: str, count: int, sums: int, measure: str) -> None:
+def test_auto_is_no_worse_than_any_mechanism(
+    budget: str, count: int, sums: int, measure: str
+) -> None:
     """Never worse than the best single mechanism by more than 0.5 %, or by a whole step."""
     auto = make_plan([query(count, {"name": "auto", "measure": measure}, sums)], BUDGETS[budget])
     chosen = error(auto, measure)
@@ -95,7 +97,7 @@ def test_no_single_mechanism_is_better(budget: str, count: int, sums: int, measu
         ("unbiased", lambda law: law.mean == 0.0),
     ],
 )
-def test_constraints(constraint: str, holds: Any) -> None:
+def test_auto_respects_constraints(constraint: str, holds: Any) -> None:
     plan = make_plan([query(8, {"name": "auto", constraint: True})], BUDGETS["tight"])
     assert all(holds(column.mechanism) for column in plan.columns)
     assert plan.guarantee.epsilon <= 0.5
@@ -103,14 +105,14 @@ def test_constraints(constraint: str, holds: Any) -> None:
         assert math.isfinite(plan.guarantee.pure_epsilon)
 
 
-def test_allowed_lists() -> None:
+def test_auto_respects_allowed_list() -> None:
     allowed = ["gaussian", "laplace"]
     plan = make_plan([query(30, {"name": "auto", "allowed": allowed})], BUDGETS["tight"])
     assert {column.mechanism.name for column in plan.columns} == {"gaussian"}
     assert plan.columns[0].chosen_by.startswith("auto: least mae; error of others: laplace +")
 
 
-def test_kinds_may_differ() -> None:
+def test_auto_may_choose_different_mechanisms() -> None:
     """A fine sum may take stairs where counts of one step can't use them."""
     plan = make_plan([query(1, "auto", sums=1)], BUDGETS["pure"])
     assert plan.columns[1].mechanism.name == "staircase"
@@ -129,7 +131,7 @@ def test_kinds_may_differ() -> None:
         ({"allowed": "gaussian", "pure": True}, "DP-BUDGET-004"),
     ],
 )
-def test_options_that_cannot_be(options: dict[str, object], code: str) -> None:
+def test_invalid_options_of_auto_are_refused(options: dict[str, object], code: str) -> None:
     with pytest.raises(BudgetError, match=code):
         make_plan([query(1, {"name": "auto", **options})], BUDGETS["tight"])
 
@@ -144,7 +146,7 @@ OPTIMAL = {"name": "optimal", "delta": "1e-6"}
 
 
 @pytest.mark.parametrize("more", [{}, {"moe": 500_000}])
-def test_why_there_is_no_law_is_said(more: dict[str, object]) -> None:
+def test_missing_optimal_noise_is_explained(more: dict[str, object]) -> None:
     """Also where an accuracy is asked for: it is not the accuracy that can't be had."""
     with pytest.raises(BudgetError, match=r"at most 512 .*20,000.*`step`.* 40 times") as caught:
         make_plan([one_sum(OPTIMAL, 20_000, **more)], BUDGETS["loose"])
@@ -154,12 +156,12 @@ def test_why_there_is_no_law_is_said(more: dict[str, object]) -> None:
     assert coarser.columns[0].mechanism.name == "optimal"
 
 
-def test_an_accuracy_that_no_law_has_is_said_as_such() -> None:
+def test_unreachable_accuracy_is_refused() -> None:
     with pytest.raises(BudgetError, match="DP-BUDGET-008"):
         make_plan([one_sum(OPTIMAL, 100, moe="0.5")], BUDGETS["loose"])
 
 
-def test_shapes_lie_between_those_that_are_listed() -> None:
+def test_shapes_are_refined_between_listed_ones() -> None:
     """As `mechanisms compare` refines them: a plan is not worse than one with its shape."""
     plan = make_plan([query(40, "generalized_gaussian")], BUDGETS["tight"])
     shape = dict(plan.columns[0].mechanism.parameters)["p"]
@@ -172,7 +174,7 @@ def test_shapes_lie_between_those_that_are_listed() -> None:
         assert error(plan) <= error(single) * 1.0002
 
 
-def test_each_kind_of_column_has_its_own_shape() -> None:
+def test_each_kind_of_column_gets_its_own_shape() -> None:
     """Under `replace` a sum may move one cell far or two less far, a count two cells."""
     number = {"type": "number", "lower": -900, "upper": 1000, "step": 1}
     asked = {"c": {"count": "*"}, "s": {"sum": "y"}}
@@ -190,7 +192,7 @@ def test_each_kind_of_column_has_its_own_shape() -> None:
 
 
 @pytest.mark.parametrize("budget", ["loose", "tight", "pure"])
-def test_auto_takes_least_of_what_a_ledger_counts(budget: str) -> None:
+def test_auto_minimizes_error_per_ledger_cost(budget: str) -> None:
     """No single mechanism has less error for the same charge; errors fall with its root."""
 
     def cost(plan: Plan) -> float:
@@ -208,7 +210,7 @@ def test_auto_takes_least_of_what_a_ledger_counts(budget: str) -> None:
     assert "for the rho that the ledger counts" in for_rho.columns[0].chosen_by
 
 
-def test_auto_under_a_ledger_of_pure_epsilons_is_pure() -> None:
+def test_auto_with_pure_ledger_is_pure() -> None:
     plan = make_plan([query(30, "auto")], BUDGETS["tight"], charged=LedgerCost.EPSILON)
     assert math.isfinite(plan.guarantee.pure_epsilon)
 
@@ -225,7 +227,7 @@ def test_auto_under_a_ledger_of_pure_epsilons_is_pure() -> None:
         (None, "discrete_offset_symmetric_gaussian"),
     ],
 )
-def test_the_ledger_says_what_it_counts(
+def test_auto_plans_for_the_cost_of_the_ledger(
     tmp_path: Path, account: dict[str, Fraction] | None, family: str
 ) -> None:
     """A release with a ledger is planned for it; without a readable one, as its budget suggests."""
@@ -271,9 +273,7 @@ output: out
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_a_family_beside_a_table_has_noise_of_a_sure_variance(
-    tmp_path: Path, *, is_first: bool
-) -> None:
+def test_families_get_noise_with_certified_variance(tmp_path: Path, *, is_first: bool) -> None:
     """One mechanism for columns of a kind, but what some of them can't take is for others alone."""
     text = BESIDE
     start, end = text.index("  plain"), text.index("  family")

@@ -1,4 +1,4 @@
-"""Over random releases `auto` serves wherever one mechanism does, and no mechanism is better."""
+"""For random releases, `auto` finds noise wherever one mechanism does, and none is better."""
 
 from __future__ import annotations
 
@@ -135,13 +135,13 @@ def compared(seed: int) -> None:
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("seed", [3, 4, 13, 22, 23, 26, 39, 45])
-def test_auto_serves_and_is_the_best(seed: int) -> None:
+def test_auto_is_best_for_random_releases(seed: int) -> None:
     compared(seed)
 
 
 @pytest.mark.audit
 @pytest.mark.parametrize("seed", range(200))
-def test_auto_serves_and_is_the_best_of_many(seed: int) -> None:
+def test_auto_is_best_for_many_random_releases(seed: int) -> None:
     compared(seed)
 
 
@@ -174,7 +174,7 @@ OPTIMAL = "discrete_laplace, optimal"
         ([{"variance": "pay"}, {"ratio": ["pay", "age"]}], 20_000, 1, "1e-6"),
     ],
 )
-def test_what_exists_on_coarse_lattices_alone_is_no_candidate(
+def test_noise_for_coarse_steps_only_is_no_candidate(
     asked: list[dict[str, Any]], upper: int, groups: int, delta: str, allowed: str
 ) -> None:
     """The coarse twin of the best candidate exists; the true one has too long a law."""

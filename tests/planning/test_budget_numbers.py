@@ -1,4 +1,4 @@
-"""Every way in takes the same numbers for a budget, and refuses the same."""
+"""All entry points accept and refuse the same numbers for a budget."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def refused(way: Way, value: object) -> bool:
 
 
 @pytest.mark.parametrize("name", WAYS)
-def test_all_ways_take_the_same_numbers(name: str, schema: Path) -> None:
+def test_entry_points_accept_the_same_numbers(name: str, schema: Path) -> None:
     number, way = ways(schema)[name]
     none = [*NONE, 1, 2, "1.0", 1.5] if number == "delta" else [*NONE, 0, "0", 0.0, "1e-9999"]
     assert [value for value in none if not refused(way, value)] == []
@@ -143,7 +143,9 @@ def test_all_ways_take_the_same_numbers(name: str, schema: Path) -> None:
     ("epsilon", ["0.5", 1, 1.0, 100], [0, -1, "nan", "inf", "x", "1e-10", 101, [1], ".nan", "0x1"]),
     ("rho", ["0.5", 1], [0, -1, ".inf", "x", "1e-13", 101, [1]]),
 ])  # fmt: skip
-def test_release_files_take_them_too(number: str, good: list[Any], bad: list[Any]) -> None:
+def test_release_files_accept_the_same_numbers(
+    number: str, good: list[Any], bad: list[Any]
+) -> None:
     assert [value for value in good if refused(lambda x: released({number: x}), value)] == []
     assert [value for value in bad if not refused(lambda x: released({number: x}), value)] == []
     for delta, wrong in (
@@ -158,7 +160,7 @@ def test_release_files_take_them_too(number: str, good: list[Any], bad: list[Any
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "0", "-1", "x", "true", "1_0", "101", "1/2", ""])
-def test_commands_refuse_them(value: str, tmp_path: Path, schema: Path) -> None:
+def test_commands_refuse_invalid_numbers(value: str, tmp_path: Path, schema: Path) -> None:
     ledger = ["ledger", "init", str(tmp_path / "l.sqlite"), "--table", "t", "--owner", "o"]
     statement = "SELECT SUM(pay) AS s FROM people"
     for words in (
@@ -172,7 +174,7 @@ def test_commands_refuse_them(value: str, tmp_path: Path, schema: Path) -> None:
     assert not (tmp_path / "l.sqlite").exists()
 
 
-def test_a_delta_that_protects_nobody_is_refused() -> None:
+def test_delta_of_1_or_more_is_refused() -> None:
     with pytest.raises(DpReleaseError, match=r"DP-SESSION-006.*from 0 to below 1 for delta"):
         session(delta=2)
     assert session(delta="0.999").delta == Fraction(999, 1000)
@@ -183,7 +185,7 @@ def test_a_delta_that_protects_nobody_is_refused() -> None:
 @pytest.mark.parametrize(
     "value", [0.49, 1, 1.0, True, float("nan"), -1, Fraction(1), np.float64(2)]
 )
-def test_confidences_lie_in_one_range(value: Any) -> None:
+def test_confidence_out_of_range_is_refused(value: Any) -> None:
     with pytest.raises(DpReleaseError, match="DP-SESSION-006"):
         question({"epsilon": 10}, epsilon=1, confidence=value)
     with pytest.raises(ValidationError, match="DP-RELEASE-005"):
@@ -193,6 +195,6 @@ def test_confidences_lie_in_one_range(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [*HALF, *ONE, *SMALL])
-def test_a_number_is_the_decimal_that_it_prints_as(value: Any) -> None:
+def test_numbers_are_read_as_printed_decimals(value: Any) -> None:
     assert exact_of(value) == Fraction(str(value))
     assert exact_of(0.1) == exact_of(np.float32(0.1)) == Fraction(1, 10)

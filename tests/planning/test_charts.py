@@ -1,4 +1,4 @@
-"""Charts: on a logarithmic scale nothing has a length from 0, and nothing lies over the data."""
+"""Charts: no bars on logarithmic scales, and nothing covers the data."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def figures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Figure]:
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_dots_and_lines_with_their_names_beside_them(
+def test_charts_have_dots_with_labels_and_no_bars(
     name: str, figures: list[Figure], tmp_path: Path
 ) -> None:
     DRAWN[name](tmp_path)
@@ -87,7 +87,7 @@ def _hex(colour: Any) -> str:
     return str(to_hex(colour))
 
 
-def test_a_comparison_has_a_mark_where_each_error_is(figures: list[Figure]) -> None:
+def test_comparison_chart_marks_each_error(figures: list[Figure]) -> None:
     """Also of noise without a mean, of which this is said."""
     comparison(Path())
     (axes,) = figures[0].axes

@@ -38,7 +38,7 @@ def rows_of(case):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_row_is_named_whatever_is_known(case, tmp_path):
+def test_every_row_of_the_family_chart_is_named(case, tmp_path):
     path = tmp_path / "errors.svg"
     rows = rows_of(case)
     with matplotlib.rc_context({"svg.fonttype": "path"}):  # each text is a comment, then outlines
@@ -65,7 +65,7 @@ def _with_comments():
 
 
 @pytest.mark.parametrize("step", [1.0, 0.25])
-def test_marks_stand_where_the_errors_are(step, monkeypatch, tmp_path):
+def test_family_chart_marks_errors(step, monkeypatch, tmp_path):
     figures = []
     monkeypatch.setattr(family_errors, "save_chart", lambda figure, path: figures.append(figure))
     rows = rows_of("all measured")
@@ -87,7 +87,7 @@ def test_marks_stand_where_the_errors_are(step, monkeypatch, tmp_path):
     assert all(ends[0] < x < ends[1] for x, _ in marks)
 
 
-def test_a_chart_that_cannot_be_written_is_told(tmp_path):
+def test_unwritable_chart_is_refused(tmp_path):
     with pytest.raises(OutputError, match="DP-OUTPUT-002"):
         draw_family_errors(
             rows_of("all measured"), LEVELS, TABLES, tmp_path / "none" / "errors.svg"

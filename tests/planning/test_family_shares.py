@@ -1,4 +1,4 @@
-"""Shares of tables that agree: best for what is aimed at, priced as any other, refused in words."""
+"""Budget shares of consistent tables: optimal for targets, same cost, and clear refusals."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-def made(
+def read_cube(
     tmp_path: Path,
     consistent: object = True,
     budget: Mapping[str, object] | None = None,
@@ -73,16 +73,16 @@ def mean_variance(errors: Mapping[str, Mapping[str, Any]]) -> float:
     return sum(float(row["estimate"]) ** 2 for row in errors.values()) / len(errors)
 
 
-def test_shares_are_better_than_equal_ones_at_the_same_price(tmp_path: Path) -> None:
+def test_shares_are_better_than_equal_ones_at_same_cost(tmp_path: Path) -> None:
     """Equal weights are what columns with amounts of their own have."""
-    declaration = made(tmp_path)
+    declaration = read_cube(tmp_path)
     _, best = prepare(declaration)
     (words,) = best.shared
     assert re.search(
         r"'cube\.n' over its tables, each alike, is at most 0\.(1|09\d+|1[01]) % above", words
     )
     own = {"n": {"count": "*", "mechanism": "discrete_gaussian", "rho": "0.0125"}}
-    equal = made(tmp_path, columns=own)
+    equal = read_cube(tmp_path, columns=own)
     _, plain = prepare(equal)
     scales = [column.mechanism.scale for column in plain.columns]
     assert max(scales) < 1.01 * min(scales)
@@ -91,20 +91,20 @@ def test_shares_are_better_than_equal_ones_at_the_same_price(tmp_path: Path) -> 
     assert gained < 0.98 * mean_variance(errors_of(equal, plain))
 
 
-def test_a_weight_makes_its_table_more_precise_and_the_others_less(tmp_path: Path) -> None:
-    plain = made(tmp_path)
+def test_weight_makes_its_table_more_precise(tmp_path: Path) -> None:
+    plain = read_cube(tmp_path)
     before = errors_of(plain, prepare(plain)[1])
-    aimed = made(tmp_path, {"targets": [{"table": ["state"], "weight": 20}]})
+    aimed = read_cube(tmp_path, {"targets": [{"table": ["state"], "weight": 20}]})
     after = errors_of(aimed, prepare(aimed)[1])
     assert after["cube_state"]["estimate"] < 0.9 * before["cube_state"]["estimate"]
     assert after["cube_state_sex_band"]["estimate"] > before["cube_state_sex_band"]["estimate"]
 
 
-def test_a_margin_is_kept_if_it_can_be(tmp_path: Path) -> None:
-    plain = made(tmp_path)
+def test_target_margin_is_reached(tmp_path: Path) -> None:
+    plain = read_cube(tmp_path)
     before = errors_of(plain, prepare(plain)[1])["cube_state"]
     wanted = round(0.8 * before["margin"], 3)
-    aimed = made(tmp_path, {"targets": [{"table": ["state"], "moe": str(wanted)}]})
+    aimed = read_cube(tmp_path, {"targets": [{"table": ["state"], "moe": str(wanted)}]})
     queries, plan = prepare(aimed)
     after = errors_of(aimed, plan)["cube_state"]
     assert 0.95 * wanted < after["margin"] <= wanted
@@ -113,29 +113,29 @@ def test_a_margin_is_kept_if_it_can_be(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("moe", ["1e4", "1e9", "1e90"])
-def test_a_margin_that_any_shares_keep_changes_nothing(moe: str, tmp_path: Path) -> None:
+def test_loose_target_margin_changes_nothing(moe: str, tmp_path: Path) -> None:
     """However wide: nothing is searched for its sake, and no float of it is too large."""
-    plain = made(tmp_path)
+    plain = read_cube(tmp_path)
     before = errors_of(plain, prepare(plain)[1])
-    aimed = made(tmp_path, {"targets": [{"table": ["state"], "moe": moe}]})
+    aimed = read_cube(tmp_path, {"targets": [{"table": ["state"], "moe": moe}]})
     assert errors_of(aimed, prepare(aimed)[1]) == before
 
 
 @pytest.mark.parametrize("own", ["rho", "moe"])
-def test_weights_of_columns_that_share_nothing_are_refused(own: str, tmp_path: Path) -> None:
+def test_weights_of_columns_with_fixed_amounts_are_refused(own: str, tmp_path: Path) -> None:
     amount = 40 if own == "moe" else "0.001"
     settled = {"n": {"count": "*", "mechanism": "discrete_gaussian", own: amount}}
     target = {"table": ["state"], "weight": 20}
     with pytest.raises(DpReleaseError, match="DP-CONSIST-013") as refused:
-        prepare(made(tmp_path, {"targets": [target]}, columns=settled))
+        prepare(read_cube(tmp_path, {"targets": [target]}, columns=settled))
     assert "queries.cube.consistent.targets[0].weight" in str(refused.value)
     shared = {"m": {"sum": "pay", "mechanism": "discrete_gaussian"}}
-    prepare(made(tmp_path, {"targets": [target]}, columns={**settled, **shared}))
+    prepare(read_cube(tmp_path, {"targets": [target]}, columns={**settled, **shared}))
 
 
-def test_charts_and_outlooks_have_the_shares_of_the_plan(tmp_path: Path) -> None:
+def test_charts_and_forecasts_use_the_shares(tmp_path: Path) -> None:
     """With the declared noise, both are about the release itself."""
-    aimed = made(tmp_path, {"targets": [{"table": ["state"], "weight": 1000}]})
+    aimed = read_cube(tmp_path, {"targets": [{"table": ["state"], "weight": 1000}]})
     queries, plan = prepare(aimed)
     estimates = family_margins(agreed_errors(plan))
     drawn = {name: values[-1] * round(ROWS[-1]) for name, values in relative_margins(plan).items()}
@@ -151,8 +151,8 @@ def test_charts_and_outlooks_have_the_shares_of_the_plan(tmp_path: Path) -> None
         assert all(c.mechanism.has_variance_bound() for c in other.columns)
 
 
-def test_what_no_shares_reach_is_told_with_what_would(tmp_path: Path) -> None:
-    aimed = made(tmp_path, {"targets": [{"table": ["state"], "moe": "0.5"}]})
+def test_unreachable_target_names_a_sufficient_budget(tmp_path: Path) -> None:
+    aimed = read_cube(tmp_path, {"targets": [{"table": ["state"], "moe": "0.5"}]})
     with pytest.raises(DpReleaseError, match="DP-CONSIST-020") as refused:
         prepare(aimed)
     told = str(refused.value)
@@ -160,29 +160,29 @@ def test_what_no_shares_reach_is_told_with_what_would(tmp_path: Path) -> None:
     factor = Fraction(told.partition(" targets, or ")[2].partition(" times")[0])
     budget = {"rho": str(Fraction(1, 10) * factor * Fraction(11, 10)), "delta": "1e-9"}
     more = {"rho": f"{float(Fraction(budget['rho'])):.6f}", "delta": "1e-9"}
-    enough = made(tmp_path, {"targets": [{"table": ["state"], "moe": "0.5"}]}, more)
+    enough = read_cube(tmp_path, {"targets": [{"table": ["state"], "moe": "0.5"}]}, more)
     assert errors_of(enough, prepare(enough)[1])["cube_state"]["margin"] <= 0.5
 
 
 @pytest.mark.parametrize(
     "budget", [{"rho": "0.1", "delta": "1e-9"}, {"epsilon": 1, "delta": "1e-9"}], ids=str
 )
-def test_sums_have_shares_of_their_own(tmp_path: Path, budget: dict[str, Any]) -> None:
+def test_sums_have_their_own_shares(tmp_path: Path, budget: dict[str, Any]) -> None:
     columns = {
         "n": {"count": "*", "mechanism": "discrete_gaussian"},
         "pay": {"sum": "pay", "mechanism": "discrete_gaussian"},
     }
     aim = {"targets": [{"table": ["sex"], "weight": 9}]}
-    aimed = made(tmp_path, aim, budget, columns=columns)
+    aimed = read_cube(tmp_path, aim, budget, columns=columns)
     _, plan = prepare(aimed)
     counts, sums = errors_of(aimed, plan), errors_of(aimed, plan, "pay")
     ratios = {round(sums[name]["estimate"] / counts[name]["estimate"], 1) for name in counts}
     assert len(ratios) == 1  # both are shared in the same way
 
 
-def test_amounts_of_columns_stay_as_they_are(tmp_path: Path) -> None:
+def test_fixed_amounts_of_columns_are_kept(tmp_path: Path) -> None:
     columns = {"n": {"count": "*", "mechanism": "discrete_gaussian", "moe": 40}}
-    _, plan = prepare(made(tmp_path, columns=columns))
+    _, plan = prepare(read_cube(tmp_path, columns=columns))
     assert len({column.mechanism for column in plan.columns}) == 1
 
 
@@ -197,23 +197,23 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_targets_that_can_not_be_had(tmp_path: Path, case: str) -> None:
+def test_impossible_targets_are_refused(tmp_path: Path, case: str) -> None:
     target, budget, code = REFUSED[case]
     columns = {"n": {"count": "*"}} if budget else {"n": {"count": "*", "mechanism": "gaussian"}}
     with pytest.raises(DpReleaseError, match=code) as refused:
-        prepare(made(tmp_path, {"targets": [target]}, budget, columns=columns))
+        prepare(read_cube(tmp_path, {"targets": [target]}, budget, columns=columns))
     assert "no row was read" in str(refused.value)
 
 
-def test_the_same_table_twice(tmp_path: Path) -> None:
+def test_duplicate_targets_are_refused(tmp_path: Path) -> None:
     targets = [{"table": ["sex", "state"], "weight": 2}, {"table": ["state", "sex"], "weight": 3}]
     with pytest.raises(DpReleaseError, match="DP-CONSIST-013"):
-        prepare(made(tmp_path, {"targets": targets}))
+        prepare(read_cube(tmp_path, {"targets": targets}))
 
 
-def test_a_release_with_targets_verifies(tmp_path: Path) -> None:
+def test_release_with_targets_verifies(tmp_path: Path) -> None:
     """Nobody searches for shares again: laws are taken from the manifest."""
-    made(tmp_path, {"targets": [{"table": ["state"], "weight": 7}]})
+    read_cube(tmp_path, {"targets": [{"table": ["state"], "weight": 7}]})
     (tmp_path / "people.csv").write_text("state,sex,band,pay\nA,F,3,10\nB,M,4,50\n")
     published = dprelease.read_release(tmp_path / "release.yaml").run()
     assert dprelease.verify(published).ok

@@ -35,19 +35,19 @@ NOT_COUNTED = {"epsilon": {"rho": 7.0}, "epsilon at delta": {"rho": 7.0}, "rho":
 
 
 @pytest.mark.parametrize("name", BUDGETS)
-def test_what_is_counted_is_compared(name: str) -> None:
+def test_guarantee_is_compared_with_the_budget(name: str) -> None:
     assert meets_budget(HELD, BUDGETS[name])
     assert not meets_budget(replace(HELD, **ABOVE[name]), BUDGETS[name])
     assert meets_budget(replace(HELD, **NOT_COUNTED.get(name, {})), BUDGETS[name])
 
 
-def test_a_rho_that_is_not_known_is_not_within() -> None:
+def test_unknown_rho_exceeds_the_budget() -> None:
     assert not meets_budget(replace(HELD, rho=None), BUDGETS["rho"])
     assert not meets_budget(replace(HELD, rho=float("inf")), BUDGETS["rho"])
 
 
 @pytest.mark.parametrize("name", ["epsilon", "epsilon at delta", "rho"])
-def test_a_plan_above_its_budget_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_above_its_budget_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """If laws were solved for a hundredth more than is declared, the last comparison would see."""
     budget = BUDGETS[name]
     more = budget.model_copy(
@@ -62,7 +62,7 @@ def test_a_plan_above_its_budget_is_refused(name: str, monkeypatch: pytest.Monke
         plans.make_plan([query(3, "discrete_laplace")], budget)
 
 
-def test_the_rho_of_a_release_is_the_sum_over_its_columns() -> None:
+def test_rho_is_the_sum_over_columns() -> None:
     """Of normal noise, from its definition: half the square of every cell's move in deviations."""
     law = registry.get("gaussian")(20.0)
     parts = [(1, 1, 1), (3, 2, 4), (2, 1, 5)]  # slots, cells, steps
@@ -76,7 +76,7 @@ def test_the_rho_of_a_release_is_the_sum_over_its_columns() -> None:
     assert expected <= found <= expected * (1 + 1e-9)
 
 
-def test_noise_that_is_hardly_any_is_told() -> None:
+def test_plan_warns_if_noise_is_almost_always_0() -> None:
     """At epsilon 9 a count's noise is 0 with a probability above 99.9 %; at 3 it is not."""
     for epsilon, told in ((9, True), (3, False)):
         plan = plans.make_plan(
@@ -97,6 +97,6 @@ def test_noise_that_is_hardly_any_is_told() -> None:
         ("optimal", {"scale": 1.0, "masses": "1"}),
     ],
 )
-def test_noise_that_is_always_0_is_no_law(name: str, parameters: dict[str, float | str]) -> None:
+def test_noise_that_is_always_0_is_refused(name: str, parameters: dict[str, float | str]) -> None:
     with pytest.raises(BudgetError, match=r"DP-MECH-005 .*always 0"):
         registry.get(name).of(**parameters)

@@ -17,7 +17,7 @@ from dprelease.planning.families.least_budget import _consistent_columns
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.schema.load import Declaration
-from tests.release.families_of_areas import declared, published
+from tests.release.area_family import publish_family, read_family
 
 TWO = "{n: {count: '*'}, pay: {sum: pay}}"
 LEAST: dict[str, dict[str, Any]] = {
@@ -69,13 +69,13 @@ def spent(plan: Plan) -> float:
 
 @pytest.mark.share(0.3)
 @pytest.mark.parametrize("what", LEAST)
-def test_no_more_is_spent_than_targets_take(what: str, tmp_path: Path) -> None:
-    declaration = declared(tmp_path, **LEAST[what])
+def test_least_budget_just_reaches_the_targets(what: str, tmp_path: Path) -> None:
+    declaration = read_family(tmp_path, **LEAST[what])
     _, plan = prepare(declaration)
     reached = parts(declaration, plan)
     assert max(reached) <= 1
     assert max(reached) >= 0.93, reached  # margins of little noise are in whole steps
-    _, whole = prepare(declared(tmp_path, **_all(what)))
+    _, whole = prepare(read_family(tmp_path, **_all(what)))
     assert spent(plan) < spent(whole)
     (words,) = plan.shared
     assert "is the least that reaches all targets" in words
@@ -86,27 +86,27 @@ def _all(what: str) -> dict[str, Any]:
     return {**LEAST[what], "budget": LEAST[what]["budget"].replace(", spend: least", "")}
 
 
-def test_no_smaller_budget_reaches_them(tmp_path: Path) -> None:
+def test_smaller_budget_misses_the_targets(tmp_path: Path) -> None:
     """Whatever the shares: with 3 % less the search of the best ones says that none do."""
-    declaration = declared(tmp_path, **LEAST["rho"])
+    declaration = read_family(tmp_path, **LEAST["rho"])
     _, plan = prepare(declaration)
     less = Fraction(str(round(spent(plan) * 0.97, 6)))
     given = {**LEAST["rho"], "budget": f"rho: {float(less)}, delta: 1e-6"}
     with pytest.raises(DpReleaseError, match="DP-CONSIST-020"):
-        prepare(declared(tmp_path, **given))
+        prepare(read_family(tmp_path, **given))
     more = {**LEAST["rho"], "budget": f"rho: {spent(plan) * 1.03:.6f}, delta: 1e-6"}
-    prepare(declared(tmp_path, **more))
+    prepare(read_family(tmp_path, **more))
 
 
-def test_two_columns_reach_their_targets_together(tmp_path: Path) -> None:
+def test_least_budget_for_two_columns(tmp_path: Path) -> None:
     """Neither has more than it needs: what one does not take the other gets."""
-    declaration = declared(tmp_path, **LEAST["two columns"])
+    declaration = read_family(tmp_path, **LEAST["two columns"])
     _, plan = prepare(declaration)
     assert min(parts(declaration, plan)) > 0.95
 
 
-def test_a_release_is_charged_what_it_spends(tmp_path: Path) -> None:
-    folder = published(tmp_path, **LEAST["rho"])
+def test_release_is_charged_the_least_budget(tmp_path: Path) -> None:
+    folder = publish_family(tmp_path, **LEAST["rho"])
     report = dprelease.verify(folder)
     assert report.ok, [str(finding) for finding in report.findings]
     rho = float(json.loads((folder / "manifest.json").read_text())["guarantee"]["rho"])
@@ -163,22 +163,22 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_nothing_says_is_enough(what: str, tmp_path: Path) -> None:
+def test_least_budget_without_reachable_targets_is_refused(what: str, tmp_path: Path) -> None:
     given, code, words = REFUSED[what]
     with pytest.raises(DpReleaseError) as caught:
-        prepare(declared(tmp_path, **given))
+        prepare(read_family(tmp_path, **given))
     problem = getattr(caught.value, "findings", [caught.value])[0]
     assert problem.code == code, str(problem)
     assert words in str(problem)
 
 
-def test_what_is_needed_is_told_nearly(tmp_path: Path) -> None:
+def test_refusal_names_the_needed_budget(tmp_path: Path) -> None:
     given, *_ = REFUSED["beyond the cap"]
     with pytest.raises(DpReleaseError) as caught:
-        prepare(declared(tmp_path, **given))
+        prepare(read_family(tmp_path, **given))
     needed = float(str(caught.value).split("about rho ")[1].split(",")[0])
     more = {**given, "budget": f"rho: {needed * 1.1}, delta: 1e-6, spend: least"}
-    _, plan = prepare(declared(tmp_path, **more))
+    _, plan = prepare(read_family(tmp_path, **more))
     assert needed * 0.8 < spent(plan) < needed * 1.1
 
 
@@ -186,23 +186,23 @@ def test_targets_of_one_column(tmp_path: Path) -> None:
     """A target without a column binds all alike; with one, the others are left as they are."""
     whole = "[{level: state, moe: 9}]"
     with pytest.raises(DpReleaseError, match="DP-CONSIST-020"):
-        prepare(declared(tmp_path, columns=TWO, consistent=f"{{targets: {whole}}}"))
+        prepare(read_family(tmp_path, columns=TWO, consistent=f"{{targets: {whole}}}"))
     own = "[{level: state, moe: 30, column: n}, {level: state, weight: 3, column: pay}]"
-    declaration = declared(tmp_path, columns=TWO, consistent=f"{{targets: {own}}}")
+    declaration = read_family(tmp_path, columns=TWO, consistent=f"{{targets: {own}}}")
     _, plan = prepare(declaration)
     assert len(parts(declaration, plan)) == 1
     assert max(parts(declaration, plan)) <= 1
 
 
 @pytest.mark.parametrize("moe", ["1e-90", "1e-99", "0.000000000000001"])
-def test_margins_that_no_float_squares(moe: str, tmp_path: Path) -> None:
+def test_tiny_target_margins_are_refused(moe: str, tmp_path: Path) -> None:
     """They are refused as all that can't be reached, without a warning on the way."""
     for spend in ("", ", spend: least"):
         given = {
             "budget": f"rho: 1, delta: 1e-6{spend}",
             "consistent": f"{{targets: [{{table: [], moe: {moe}}}]}}",
         }
-        declaration = declared(tmp_path, **given)
+        declaration = read_family(tmp_path, **given)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             with pytest.raises(DpReleaseError) as caught:

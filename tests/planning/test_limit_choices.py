@@ -50,9 +50,7 @@ output: out
 
 
 @pytest.mark.parametrize("consistent", [False, True])
-def test_noise_by_limit_is_the_noise_of_plans_with_these_limits(
-    consistent: bool, tmp_path: Path
-) -> None:
+def test_noise_by_limit_equals_plans_with_these_limits(consistent: bool, tmp_path: Path) -> None:
     """Seven groups are the highest useful limit of groups; rows have none."""
     (tmp_path / "visits.yaml").write_text(LIMITED)
     text = LIMITED_RELEASE.replace(", CONSISTENT", ", consistent: true" if consistent else "")
@@ -149,7 +147,7 @@ def test_guarantees_of_private_limits_add_up(budget: str, tmp_path: Path) -> Non
     assert total.delta == parts[1].delta
 
 
-def test_a_rho_with_exceptions_keeps_them(tmp_path: Path) -> None:
+def test_rho_delta_covers_private_limits(tmp_path: Path) -> None:
     """Private keys of another query spend a part of delta, for which the rho does not hold."""
     budget = "{rho: 0.5, delta: 1e-6}"
     path = write_choice(tmp_path, "max_groups: {choose: {share: 20 %}}", budget=budget)
@@ -198,7 +196,7 @@ def test_private_limits_next_to_a_limit_of_all_rows(limit: str, tmp_path: Path) 
         read_declaration(path)
 
 
-def test_tables_whose_limits_may_become_different_are_named(tmp_path: Path) -> None:
+def test_tables_whose_limits_may_differ_are_named(tmp_path: Path) -> None:
     """Equal tables under two limits are bounded differently, unless the chosen one is equal."""
     path = write_choice(tmp_path, "max_groups: {choose: {share: 10 %}}")
     fixed = "  fixed: {from: visits, group_by: [chapter], columns: {n: {count: '*'}}}\noutput"

@@ -37,7 +37,7 @@ NAMES = ["laplace", "discrete_laplace", "gaussian", "discrete_gaussian", "auto"]
 PURE = ["laplace", "discrete_laplace", "auto"]
 
 
-def price_of_events(plan: Plan, budget: BudgetSpec) -> Guarantee:
+def guarantee_of_events(plan: Plan, budget: BudgetSpec) -> Guarantee:
     """Return the guarantee of a plan from its events alone, as a manifest records them."""
     events = [column.event for column in plan.columns]
     laws = [registry.mechanism_of_event(event) for event in events]
@@ -87,7 +87,7 @@ UNITS = st.sampled_from([None, {"id": "id", "max_groups": 2, "max_rows_per_group
     st.sampled_from(["0.01", "0.1", "1", "0.30000000000000004", "7.7"]),
     st.sampled_from(list(Neighbours)),
 )
-def test_pure_budgets_are_spent_and_never_exceeded(
+def test_pure_budgets_are_spent_exactly(
     columns: dict[str, Any], unit: Any, epsilon: str, neighbours: Neighbours
 ) -> None:
     budget = BudgetSpec(epsilon=Fraction(epsilon), neighbours=neighbours)
@@ -95,7 +95,7 @@ def test_pure_budgets_are_spent_and_never_exceeded(
     # Under `replace` a move within one group can weigh less than the norm that shares are made of.
     assert spent(plan, budget)
     assert plan.guarantee.accountant == "pure"
-    assert price_of_events(plan, budget) == plan.guarantee
+    assert guarantee_of_events(plan, budget) == plan.guarantee
 
 
 @settings(max_examples=4)
@@ -106,16 +106,16 @@ def test_pure_budgets_are_spent_and_never_exceeded(
     st.sampled_from(["1e-5", "1e-9"]),
     st.sampled_from(list(Neighbours)),
 )
-def test_approximate_budgets_are_spent_and_never_exceeded(
+def test_approximate_budgets_are_spent_exactly(
     columns: dict[str, Any], unit: Any, epsilon: str, delta: str, neighbours: Neighbours
 ) -> None:
     budget = BudgetSpec(epsilon=Fraction(epsilon), delta=Fraction(delta), neighbours=neighbours)
     plan = make_plan([query(columns, unit, neighbours)], budget)
     assert spent(plan, budget), plan.guarantee
-    assert price_of_events(plan, budget) == plan.guarantee
+    assert guarantee_of_events(plan, budget) == plan.guarantee
 
 
-def test_a_weight_of_two_halves_the_noise() -> None:
+def test_weight_of_two_halves_the_noise() -> None:
     columns = {"a": {"count": "*", "weight": 2}, "b": {"count": "n", "weight": 1}}
     for budget in (
         BudgetSpec(epsilon=Fraction(1)),
@@ -125,7 +125,7 @@ def test_a_weight_of_two_halves_the_noise() -> None:
         assert b.mechanism.scale / a.mechanism.scale == pytest.approx(2, rel=1e-9)
 
 
-def test_auto_takes_the_family_with_the_lower_error() -> None:
+def test_auto_chooses_the_mechanism_with_lower_error() -> None:
     one = {"a": {"count": "*"}}
     many = [query(one) for _ in range(40)]
     budget = BudgetSpec(epsilon=Fraction(1), delta=Fraction(1, 10**6))
@@ -141,7 +141,7 @@ def test_auto_takes_the_family_with_the_lower_error() -> None:
     assert {column.mechanism.name for column in pure.columns} == {"discrete_laplace"}
 
 
-def test_every_noisy_vector_is_priced_once() -> None:
+def test_every_noisy_vector_is_counted_once() -> None:
     """(V18)"""
     columns = {"a": {"count": "*"}, "b": {"sum": "n"}, "c": {"count": "n"}}
     plan = make_plan([query(columns)], BudgetSpec(epsilon=Fraction(3)))
@@ -164,19 +164,19 @@ def test_replace_costs_twice_the_counts() -> None:
 
 
 @pytest.mark.parametrize("epsilon", ["0", "-1", "1e-12", "101", "1e300"])
-def test_absurd_epsilons_are_refused(epsilon: str) -> None:
+def test_epsilons_out_of_range_are_refused(epsilon: str) -> None:
     with pytest.raises(BudgetError, match="DP-BUDGET-001"):
         make_plan([query({"a": {"count": "*"}})], BudgetSpec(epsilon=Fraction(epsilon)))
 
 
 @pytest.mark.parametrize("delta", ["-1", "0.5", "1", "1e-301"])
-def test_absurd_deltas_are_refused(delta: str) -> None:
+def test_deltas_out_of_range_are_refused(delta: str) -> None:
     budget = BudgetSpec(epsilon=Fraction(1), delta=Fraction(delta))
     with pytest.raises(BudgetError, match="DP-BUDGET-002"):
         make_plan([query({"a": {"count": "*"}})], budget)
 
 
-def test_the_plan_is_the_same_with_and_without_the_data(tmp_path: Path) -> None:
+def test_plan_does_not_depend_on_data(tmp_path: Path) -> None:
     """(V30)"""
     path = write(tmp_path)
     declaration = read_declaration(path)
@@ -186,7 +186,7 @@ def test_the_plan_is_the_same_with_and_without_the_data(tmp_path: Path) -> None:
     assert make_plan(resolve(declaration), declaration.spec.budget).to_json() == first
 
 
-def test_thousands_of_queries_are_looked_at_a_few_times(
+def test_planning_cost_is_linear_in_queries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What goes through all queries is asked for as often for many as for few of them."""
@@ -225,7 +225,7 @@ def test_thousands_of_queries_are_looked_at_a_few_times(
     st.integers(1, 3),
     st.sampled_from(list(Neighbours)),
 )
-def test_no_total_of_a_table_of_the_declared_size_is_clamped(
+def test_totals_of_declared_size_are_not_clamped(
     lower: int,
     span: int,
     times: int,
@@ -255,7 +255,7 @@ def test_no_total_of_a_table_of_the_declared_size_is_clamped(
 
 
 @pytest.mark.parametrize("rows", [1, 100, 10_000])
-def test_default_steps_and_squares_fit_whatever_rows_one_unit_may_have(rows: int) -> None:
+def test_default_steps_fit_for_any_max_rows(rows: int) -> None:
     """Without a size: rows are what a table has many of, and not people with all their rows."""
     unit = {"id": "id", "max_groups": 5, "max_rows_per_group": rows}
     for upper in (1, 365, 10**12):
@@ -265,7 +265,7 @@ def test_default_steps_and_squares_fit_whatever_rows_one_unit_may_have(rows: int
         assert [*too_large_total_errors(query, lambda _: Place())] == []
 
 
-def test_sums_that_may_be_clamped_are_refused_before_rows_are_read() -> None:
+def test_sums_that_may_be_clamped_are_refused_by_plan() -> None:
     declared = declare({"v": {"type": "number", "lower": 0, "upper": "1e13", "step": "0.01"}})
     with pytest.raises(QueryError) as caught:
         make_plan([ask(declared, {"s": {"sum": "v"}})], BudgetSpec(epsilon=Fraction(1)))

@@ -1,4 +1,4 @@
-"""The chart of a plan: every column is on it, with those of its unit, and none below another."""
+"""The chart of a plan shows every column, grouped by unit, without overlaps."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_every_column_is_there_and_no_line_covers_another(name: str) -> None:
+def test_chart_has_every_column_without_overlaps(name: str) -> None:
     errors = {f"q.{column}": tuple(values) for column, values in ERRORS[name].items()}
     charts = charts_of(errors)
     found = [column for c in charts for names, _ in c.lines for column in names]
@@ -52,7 +52,7 @@ def test_every_column_is_there_and_no_line_covers_another(name: str) -> None:
 UNITS = [r"$\nothing$", "_hidden", "", "US$"]
 
 
-def test_the_chart_of_a_release_names_all_columns(tmp_path: Path) -> None:
+def test_chart_of_a_release_names_all_columns(tmp_path: Path) -> None:
     """More columns than lines, and names that mean something to matplotlib."""
     path = write(tmp_path)
     release = yaml.safe_load(RELEASE)

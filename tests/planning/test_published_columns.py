@@ -1,4 +1,4 @@
-"""What a plan says of published numbers: on one screen, in their units, and what limits them."""
+"""The published numbers of a plan: on one screen, in their units, with the limiting factor."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TEN: dict[str, Any] = {
 }
 
 
-def made(folder: Path, columns: object, schema: object = None, **more: object) -> Path:
+def write_release(folder: Path, columns: object, schema: object = None, **more: object) -> Path:
     """Write a release of one table, and return its file."""
     (folder / "people.yaml").write_text(yaml.safe_dump(schema or SCHEMA))
     release = {
@@ -78,7 +78,7 @@ def test_ten_columns_fit_on_a_screen(limits: int, tmp_path: Path) -> None:
     assert opened.exit_code == 0, opened.output
     unit = {"id": "person", "max_groups": limits, "max_rows_per_group": limits}
     schema = {**SCHEMA, "privacy_unit": unit, "owner": "office"}
-    path = made(tmp_path, TEN, schema, ledger="ledger.sqlite")
+    path = write_release(tmp_path, TEN, schema, ledger="ledger.sqlite")
     text = plan_text(path)
     assert screen_lines(text) <= 24, text
     lines = [line for line in text.split("\n") if line.startswith("by_city.")]
@@ -98,7 +98,7 @@ def test_examples_fit_on_a_screen(name: str) -> None:
 
 def test_margins_are_in_the_unit_of_the_column(tmp_path: Path) -> None:
     """Of a mean at the declared number of people by cell, or at 1,000 rows."""
-    path = made(tmp_path, TEN)
+    path = write_release(tmp_path, TEN)
     found = {row["column"]: row for row in json.loads(plan_text(path, "--json"))["published"]}
     assert list(found) == list(TEN)
     assert (found["mean_pay"]["unit"], found["mean_pay"]["rows"]) == ("USD", 1000)
@@ -106,7 +106,7 @@ def test_margins_are_in_the_unit_of_the_column(tmp_path: Path) -> None:
     assert (middle["unit"], middle["rows"]) == (found["mean_pay"]["unit"], 1000)
     assert middle["ranks"] > 0
     assert found["by_age"]["margin"] is None
-    made(tmp_path, TEN, {**SCHEMA, "size": 12_000})
+    write_release(tmp_path, TEN, {**SCHEMA, "size": 12_000})
     declared = {row["column"]: row for row in json.loads(plan_text(path, "--json"))["published"]}
     assert declared["mean_pay"]["rows"] == 4000
     ratio = declared["mean_pay"]["margin"] / found["mean_pay"]["margin"]
@@ -139,17 +139,19 @@ LIMITED = {
 
 
 @pytest.mark.parametrize("case", LIMITED)
-def test_what_limits_a_column(case: str, tmp_path: Path) -> None:
+def test_limiting_factor_of_a_column(case: str, tmp_path: Path) -> None:
     columns, unit, limit = LIMITED[case]
     schema = {**SCHEMA, "privacy_unit": {**SCHEMA["privacy_unit"], **unit}}
-    path = made(tmp_path, columns, schema, budget={"epsilon": 1}, mechanism="discrete_laplace")
+    path = write_release(
+        tmp_path, columns, schema, budget={"epsilon": 1}, mechanism="discrete_laplace"
+    )
     assert read_release(path).plan().published()[0].limit is limit
 
 
 def test_few_rows_limit_a_mean(tmp_path: Path) -> None:
-    path = made(tmp_path, {"m": {"mean": "pay"}}, {**SCHEMA, "size": 30})
+    path = write_release(tmp_path, {"m": {"mean": "pay"}}, {**SCHEMA, "size": 30})
     assert read_release(path).plan().published()[0].limit is Limit.ROWS
-    made(tmp_path, {"m": {"mean": "pay"}}, {**SCHEMA, "size": 30_000})
+    write_release(tmp_path, {"m": {"mean": "pay"}}, {**SCHEMA, "size": 30_000})
     assert read_release(path).plan().published()[0].limit is not Limit.ROWS
 
 
@@ -157,7 +159,7 @@ def test_few_rows_limit_a_mean(tmp_path: Path) -> None:
 @pytest.mark.parametrize("interval", ["95 %", False])
 @pytest.mark.parametrize("number", [1, 9], ids=["selected", "tree"])
 @pytest.mark.parametrize("size", [1, 30, 10**7])
-def test_quantiles_err_within_the_bounds(
+def test_errors_of_quantiles_stay_within_bounds(
     size: int, number: int, interval: str | bool, tmp_path: Path
 ) -> None:
     """At most half of the bounds with an interval; ranks at most the rows beside the quantile."""
@@ -166,7 +168,7 @@ def test_quantiles_err_within_the_bounds(
         f"q{one}": {"quantile": {"of": "pay", "at": at}, "interval": interval}
         for one, at in enumerate(parts)
     }
-    path = made(tmp_path, columns, {**SCHEMA, "size": size})
+    path = write_release(tmp_path, columns, {**SCHEMA, "size": size})
     for at, column in zip(parts, read_release(path).plan().published(), strict=True):
         lattice = column.column.parts[0].aggregate.lattice
         width = float((lattice.upper - lattice.lower) * lattice.step)
@@ -181,11 +183,11 @@ def test_quantiles_err_within_the_bounds(
 
 
 @pytest.mark.parametrize(("size", "says_nothing"), [(30, True), (30_000, False)])
-def test_quantiles_whose_interval_is_the_whole_range(
+def test_quantiles_with_uninformative_intervals(
     tmp_path: Path, size: int, says_nothing: bool
 ) -> None:
     columns = {"middle": {"median": "pay"}, "n": {"count": "*"}, "mean": {"mean": "pay"}}
-    path = made(tmp_path, columns, {**SCHEMA, "size": size})
+    path = write_release(tmp_path, columns, {**SCHEMA, "size": size})
     found = {one.column.name: one for one in published_columns(prepare(read_declaration(path))[1])}
     assert found["middle"].says_nothing is says_nothing
     assert not found["n"].says_nothing

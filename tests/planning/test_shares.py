@@ -39,7 +39,7 @@ def plan_of(folder: Path, text: str) -> Plan:
     return read_release(folder / "release.yaml").plan()
 
 
-def alone(plan: Plan, *names: str, delta: str = "0") -> float:
+def cost_of(plan: Plan, *names: str, delta: str = "0") -> float:
     """Return what some columns cost together, by query.column."""
     vectors = [
         c.accounting_input for c in plan.columns if f"{c.query.name}.{c.measurement.name}" in names
@@ -57,13 +57,13 @@ queries:
 """
 
 
-def test_undeclared_levels_change_nothing(tmp_path: Path) -> None:
+def test_default_shares_are_equal(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, "budget: {epsilon: 7}\n" + TWO_TABLES % ("", ""))
-    prices = [alone(plan, f"{c.query.name}.{c.measurement.name}") for c in plan.columns]
+    prices = [cost_of(plan, f"{c.query.name}.{c.measurement.name}") for c in plan.columns]
     assert prices == pytest.approx([3, 1, 1, 1, 1], rel=1e-3)
 
 
-def test_the_default_share_is_the_weight_of_all_measurements(tmp_path: Path) -> None:
+def test_default_share_is_the_sum_of_weights(tmp_path: Path) -> None:
     """A declared share that is equal to the default changes nothing; check states the default."""
     queries = (
         "queries:\n"
@@ -73,7 +73,7 @@ def test_the_default_share_is_the_weight_of_all_measurements(tmp_path: Path) -> 
     found = {}
     for share in ("", "share: 1,", "share: 6,"):
         plan = plan_of(tmp_path, "mechanism: laplace\nbudget: {epsilon: 7}\n" + queries % share)
-        found[share] = [alone(plan, f"{c.query.name}.{c.measurement.name}") for c in plan.columns]
+        found[share] = [cost_of(plan, f"{c.query.name}.{c.measurement.name}") for c in plan.columns]
         texts = query_shares_texts(read_declaration(tmp_path / "release.yaml").spec, plan.queries)
         default = ["query 'one' 6", "query 'two' 6 (the weights of its measurements)"]
         assert texts == ([] if not share else default if "6" in share else
@@ -90,11 +90,11 @@ def test_shares_of_tables_queries_and_columns_nest(tmp_path: Path) -> None:
     )
     plan = plan_of(tmp_path, text)
     # people: 8 of 12; its query a has the weight of its columns, 4, and b declares 4.
-    assert alone(plan, "a.n", "a.m", "b.n") == pytest.approx(8, rel=1e-3)
-    assert alone(plan, "a.n") == pytest.approx(3, rel=1e-3)
-    assert alone(plan, "a.m") == pytest.approx(1, rel=1e-3)
-    assert alone(plan, "b.n") == pytest.approx(4, rel=1e-3)
-    assert alone(plan, "c.n") == pytest.approx(2, rel=1e-3)
+    assert cost_of(plan, "a.n", "a.m", "b.n") == pytest.approx(8, rel=1e-3)
+    assert cost_of(plan, "a.n") == pytest.approx(3, rel=1e-3)
+    assert cost_of(plan, "a.m") == pytest.approx(1, rel=1e-3)
+    assert cost_of(plan, "b.n") == pytest.approx(4, rel=1e-3)
+    assert cost_of(plan, "c.n") == pytest.approx(2, rel=1e-3)
 
 
 def test_absolute_amounts_come_first(tmp_path: Path) -> None:
@@ -103,14 +103,14 @@ def test_absolute_amounts_come_first(tmp_path: Path) -> None:
         "",
     )
     plan = plan_of(tmp_path, text)
-    assert alone(plan, "c.n", "c.s") == pytest.approx(1, rel=1e-3)
-    assert alone(plan, "b.n") == pytest.approx(0.5, rel=1e-3)
-    assert alone(plan, "a.n", "a.m") == pytest.approx(1.5, rel=1e-3)
-    assert alone(plan, "a.n") == pytest.approx(1.125, rel=1e-3)
+    assert cost_of(plan, "c.n", "c.s") == pytest.approx(1, rel=1e-3)
+    assert cost_of(plan, "b.n") == pytest.approx(0.5, rel=1e-3)
+    assert cost_of(plan, "a.n", "a.m") == pytest.approx(1.5, rel=1e-3)
+    assert cost_of(plan, "a.n") == pytest.approx(1.125, rel=1e-3)
     assert 2.99 < plan.guarantee.epsilon <= 3
 
 
-def test_an_absolute_epsilon_at_a_delta(tmp_path: Path) -> None:
+def test_absolute_epsilon_with_delta(tmp_path: Path) -> None:
     """The column has that price alone; what is left is solved with it, to within 0.1 %."""
     text = """\
 budget: {epsilon: 1, delta: 1e-6}
@@ -119,8 +119,8 @@ queries:
   a: {from: people, columns: {n: {count: "*", epsilon: 0.3}, m: {count: k}, s: {sum: x}}}
 """
     plan = plan_of(tmp_path, text)
-    assert alone(plan, "a.n", delta="1e-6") == pytest.approx(0.3, rel=1.1e-3)
-    assert alone(plan, "a.n", delta="1e-6") <= 0.3
+    assert cost_of(plan, "a.n", delta="1e-6") == pytest.approx(0.3, rel=1.1e-3)
+    assert cost_of(plan, "a.n", delta="1e-6") <= 0.3
     assert 0.999 <= plan.guarantee.epsilon <= 1
     steps = [
         column.mechanism.scale / column.measurement.sensitivity.largest_shift
@@ -182,7 +182,7 @@ queries:
     )
 
 
-def test_accuracy_within_a_budget_leaves_the_rest_to_the_others(tmp_path: Path) -> None:
+def test_accuracy_leaves_the_rest_to_other_columns(tmp_path: Path) -> None:
     text = """\
 budget: {epsilon: 1}
 mechanism: discrete_laplace
@@ -190,13 +190,13 @@ queries:
   a: {from: people, columns: {n: {count: "*", moe: 10}, m: {count: k}}}
 """
     plan = plan_of(tmp_path, text)
-    price = alone(plan, "a.n")
+    price = cost_of(plan, "a.n")
     assert 0.2 < price < 0.35  # margin 10 at 95 %: ln 20 / 10
-    assert alone(plan, "a.m") == pytest.approx(1 - price, rel=2e-3)
+    assert cost_of(plan, "a.m") == pytest.approx(1 - price, rel=2e-3)
     assert 0.999 <= plan.guarantee.epsilon <= 1
 
 
-def test_an_accuracy_beyond_all_privacy_is_refused(tmp_path: Path) -> None:
+def test_accuracy_beyond_the_largest_epsilon_is_refused(tmp_path: Path) -> None:
     text = """\
 budget: {}
 queries:
@@ -206,7 +206,7 @@ queries:
         plan_of(tmp_path, text)
 
 
-def test_the_cheapest_mechanism_reaches_an_accuracy(tmp_path: Path) -> None:
+def test_auto_finds_the_cheapest_mechanism_for_an_accuracy(tmp_path: Path) -> None:
     """`auto` with accuracies alone: the least price of all candidates."""
     text = """\
 budget: {delta: 1e-9}
@@ -219,7 +219,7 @@ queries:
         assert chosen <= plan_of(tmp_path, text % name).guarantee.epsilon
 
 
-def test_a_plan_says_all_that_it_promises(tmp_path: Path) -> None:
+def test_plan_states_every_definition(tmp_path: Path) -> None:
     """Every definition agrees with its own accountant, and an attacker's errors with epsilon."""
     plan = plan_of(tmp_path, "budget: {epsilon: 1, delta: 1e-6}\n" + TWO_TABLES % ("", ""))
     vectors = [column.accounting_input for column in plan.columns]
@@ -238,7 +238,7 @@ def test_a_plan_says_all_that_it_promises(tmp_path: Path) -> None:
     assert all(a >= b for a, b in pairwise(missed))
 
 
-def test_warnings(tmp_path: Path) -> None:
+def test_warnings_about_large_epsilon_and_delta(tmp_path: Path) -> None:
     text = "budget: {epsilon: 20, delta: 1e-3}\n" + TWO_TABLES % ("", "")
     assert len(plan_of(tmp_path, text).warnings) == 1  # no size is declared: epsilon alone
     declared = (tmp_path / "people.yaml").read_text() + "size: 5000\n"
@@ -249,7 +249,7 @@ def test_warnings(tmp_path: Path) -> None:
     assert warnings[1].startswith("epsilon 19.9")
 
 
-def test_a_plan_can_be_drawn(tmp_path: Path) -> None:
+def test_plan_chart(tmp_path: Path) -> None:
     plan_of(tmp_path, "budget: {epsilon: 1, delta: 1e-6}\n" + TWO_TABLES % ("", ""))
     target = tmp_path / "plan.svg"
     words = ["plan", str(tmp_path / "release.yaml"), "--plot", str(target)]
@@ -265,7 +265,7 @@ def test_a_plan_can_be_drawn(tmp_path: Path) -> None:
         assert all(a > b for a, b in pairwise(drawn))
 
 
-def test_what_does_not_fit_says_so(tmp_path: Path) -> None:
+def test_accuracy_above_the_budget_is_refused(tmp_path: Path) -> None:
     text = """\
 budget: {epsilon: 0.5}
 queries:
@@ -276,7 +276,7 @@ queries:
     assert "queries.a.columns.n" in str(caught.value)
 
 
-def test_what_does_not_fit_tells_the_least_price(tmp_path: Path) -> None:
+def test_refusal_names_the_smallest_cost(tmp_path: Path) -> None:
     """Under auto, whatever family the search began with."""
     prices = {}
     for noise in ("auto", "discrete_laplace", "discrete_gaussian", "generalized_gaussian"):

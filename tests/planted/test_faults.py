@@ -21,7 +21,7 @@ FEWEST = 40
 ALL = faults()
 
 
-def test_every_promise_has_faults_with_names_of_their_own() -> None:
+def test_promises_have_faults_with_unique_names() -> None:
     assert len(ALL) >= FEWEST
     assert all(promise.faults for promise in promises())
     assert Counter(fault.name for fault in ALL).most_common(1)[0][1] == 1
@@ -68,10 +68,10 @@ def test_tests_and_releases_of_every_fault_exist() -> None:
         assert [one for one in fault.audit if not (RELEASES / one).is_dir()] == [], fault.name
         assert bool(fault.audit) is not bool(fault.no_audit), fault.name
     assert not is_test("tests/planted/test_faults.py::test_of_nothing")
-    assert not is_test("tests/planted/nowhere.py::test_the_manual_lists_all_faults")
+    assert not is_test("tests/planted/nowhere.py::test_manual_lists_all_faults")
 
 
-def test_the_manual_lists_all_faults() -> None:
+def test_manual_lists_all_faults() -> None:
     """`python -m tests.planted.page` writes the page again."""
     assert page.PAGE.read_text(encoding="utf-8") == page.text()
 
@@ -98,14 +98,16 @@ class Box:
         ({"replace": "n += 1", "by": "n += 1; n += 1"}, [0, 10]),
     ],
 )
-def test_each_form_changes_one_function(change: dict[str, str], expected: list[object]) -> None:
+def test_each_kind_of_change_changes_one_function(
+    change: dict[str, str], expected: list[object]
+) -> None:
     names: dict[str, type] = {}
     exec(Change("box:Box.size", **change).apply(SOURCE), names)
     sizes = [names["Box"]().size(n) for n in (0, 3)]
     assert sizes == expected
 
 
-def test_a_change_that_cannot_be_made_is_refused() -> None:
+def test_impossible_changes_are_refused() -> None:
     with pytest.raises(LookupError, match="nothing to change"):
         Change("box:Box.size", replace="3", by="4").apply(SOURCE)
     with pytest.raises(LookupError, match="0 functions"):

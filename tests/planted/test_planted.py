@@ -18,7 +18,7 @@ WHOLE = 1800.0
 
 
 @pytest.mark.parametrize("fault", faults(), ids=lambda fault: fault.name)
-def test_a_planted_fault_is_found(fault: Fault) -> None:
+def test_tests_find_the_planted_fault(fault: Fault) -> None:
     with copied(fault) as folder:
         outcome = outcome_of(folder, fault.tests)
     assert outcome.code == 1, outcome.printed
@@ -26,7 +26,7 @@ def test_a_planted_fault_is_found(fault: Fault) -> None:
 
 
 @pytest.mark.timeout(WHOLE + 60)
-def test_without_a_fault_they_pass() -> None:
+def test_tests_pass_without_a_fault() -> None:
     tests = dict.fromkeys(test for fault in faults() for test in fault.tests)
     with copied(None) as folder:
         outcome = outcome_of(folder, list(tests), patience=WHOLE)
@@ -39,7 +39,7 @@ AUDITED = [(fault, release) for fault in faults() for release in fault.audit]
 @pytest.mark.parametrize(
     ("fault", "release"), AUDITED, ids=lambda part: getattr(part, "name", part)
 )
-def test_an_audit_finds_a_planted_fault(fault: Fault, release: str) -> None:
+def test_audit_finds_the_planted_fault(fault: Fault, release: str) -> None:
     with copied(fault) as folder:
         code, outcome = audited(folder, release, drawn=fault.draws)
     assert (code, outcome["holds"]) == (FINDING_EXIT_CODE, False)
@@ -47,7 +47,7 @@ def test_an_audit_finds_a_planted_fault(fault: Fault, release: str) -> None:
 
 
 @pytest.mark.parametrize("release", sorted(path.name for path in RELEASES.iterdir()))
-def test_an_audit_finds_nothing_without_a_fault(release: str) -> None:
+def test_audit_finds_nothing_without_a_fault(release: str) -> None:
     with copied(None) as folder:
         code, outcome = audited(folder, release, drawn=False)
     assert (code, outcome["findings"]) == (0, [])

@@ -28,7 +28,7 @@ from dprelease.postprocess.consistent.family_columns import FamilyColumn, consis
 from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.postprocess.families import FamilyTable
 from tests.consistency.families import whole_tree
-from tests.release.families_of_areas import declared
+from tests.release.area_family import read_family
 from tests.replay import Keyed
 
 ROOTS, MANY = 2000, 25_000
@@ -50,7 +50,7 @@ LAWS = [
 def column_of(folder: Path, mechanism: str, epsilon: str, confidence: str) -> FamilyColumn:
     columns = f'{{n: {{count: "*", margin: {confidence}}}}}'
     budget = f"epsilon: {epsilon}, delta: 1e-6"
-    declaration = declared(folder, mechanism=mechanism, columns=columns, budget=budget)
+    declaration = read_family(folder, mechanism=mechanism, columns=columns, budget=budget)
     (family,) = prepare(declaration)[1].families
     return consistent_columns(Shape.of(family.tables))[0]
 

@@ -16,7 +16,7 @@ from dprelease.postprocess.consistent.step import all_findings
 from dprelease.postprocess.families import FamilyTable
 from dprelease.schema.load import declaration_from_texts
 from dprelease.schema.release_parts.consistent import ConsistentSpec, TargetSpec
-from tests.release.families_of_areas import declared
+from tests.release.area_family import read_family
 
 WHOLE = "{non_negative: true}"
 BOTH = "{non_negative: true, publish: {records: true}}"
@@ -122,7 +122,7 @@ REFUSED: dict[str, tuple[dict[str, str], str, str, str]] = {
 def test_what_cannot_be_is_refused_with_its_place(what: str, tmp_path: Path) -> None:
     """No source is opened: there is none."""
     asked, code, place, words = REFUSED[what]
-    declaration = declared(tmp_path, **asked)
+    declaration = read_family(tmp_path, **asked)
     (tmp_path / "people.csv").unlink()
     with pytest.raises(DpReleaseError) as caught:
         prepare(declaration)
@@ -135,7 +135,7 @@ def test_what_cannot_be_is_refused_with_its_place(what: str, tmp_path: Path) -> 
 
 
 def test_several_findings_come_together(tmp_path: Path) -> None:
-    declaration = declared(
+    declaration = read_family(
         tmp_path,
         columns="{m: {mean: pay}, d: {count_distinct: age}}",
         consistent="{zeros: [{x: 1}], publish: {down_to: y}}",
@@ -150,7 +150,7 @@ def _place(*keys: str | int) -> Place:
 
 
 def _tables(folder: Path) -> list[FamilyTable]:
-    declaration = declared(folder)
+    declaration = read_family(folder)
     (family,) = prepare(declaration)[1].families
     return list(family.tables)
 

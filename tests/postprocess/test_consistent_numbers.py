@@ -19,7 +19,7 @@ from dprelease.postprocess.consistent.reading import MeasuredColumn, Slices, on_
 from dprelease.postprocess.consistent.values import wanted_tables
 from dprelease.postprocess.families import Family, NoisedTable
 from dprelease.tables.family_tables import step_tables
-from tests.release.families_of_areas import GROUPED, TREE, declared
+from tests.release.area_family import GROUPED, TREE, read_family
 
 WHOLE = "{non_negative: true}"
 MEASURED_GROUPINGS = {
@@ -30,7 +30,7 @@ MEASURED_GROUPINGS = {
 
 
 def family_of(folder: Path, **asked: Any) -> Family:
-    declaration = declared(folder, **asked)
+    declaration = read_family(folder, **asked)
     (family,) = prepare(declaration)[1].families
     return family
 

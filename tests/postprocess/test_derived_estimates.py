@@ -15,7 +15,7 @@ from dprelease.planning.prepare import prepare
 from dprelease.postprocess.consistent.derived import DerivedColumn, derived_columns
 from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.query.quality import CODES
-from tests.release.families_of_areas import declared, published
+from tests.release.area_family import publish_family, read_family
 
 COLUMNS = (
     "{n: {count: pay}, pay: {sum: pay, margin: 0.9}, mean: {mean: pay, margin: 0.9}, "
@@ -24,7 +24,7 @@ COLUMNS = (
 
 
 def derived(folder: Path) -> dict[str, DerivedColumn]:
-    declaration = declared(folder, columns=COLUMNS)
+    declaration = read_family(folder, columns=COLUMNS)
     _, plan = prepare(declaration)
     (family,) = plan.families
     return {one.name: one for one in derived_columns(Shape.of(family.tables))}
@@ -34,7 +34,7 @@ def derived(folder: Path) -> dict[str, DerivedColumn]:
 @pytest.mark.parametrize("consistent", ["true", "{non_negative: true}"])
 def test_they_follow_from_published_parts(consistent: str, tmp_path: Path) -> None:
     """The mean times the count is the sum, to rounding; whole tables have neither."""
-    folder = published(
+    folder = publish_family(
         tmp_path, columns=COLUMNS, consistent=consistent, budget="epsilon: 4, delta: 1e-6"
     )
     report = dprelease.verify(folder)

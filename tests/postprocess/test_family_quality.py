@@ -13,7 +13,7 @@ import dprelease
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess.consistent.family_columns import consistent_columns
 from dprelease.postprocess.consistent.family_shape import Shape
-from tests.release.families_of_areas import declared, published
+from tests.release.area_family import publish_family, read_family
 
 Row = dict[str, Any]
 LIMITS = {"A": 0.05, "B": 0.15, "C": 0.30}
@@ -38,9 +38,9 @@ def test_quality_follows_from_published_numbers(
     """Of estimates from standard errors, of integers from intervals, at 95 % in any case."""
     columns = f'{{n: {{count: "*"{margin}}}, total: {{sum: pay}}, mean: {{mean: pay{margin}}}}}'
     asked = {"columns": columns, "consistent": consistent, "budget": "epsilon: 4, delta: 1e-6"}
-    folder = published(tmp_path / "run", **asked)
+    folder = publish_family(tmp_path / "run", **asked)
     assert dprelease.verify(folder).ok
-    (family,) = prepare(declared(tmp_path / "again", **asked))[1].families
+    (family,) = prepare(read_family(tmp_path / "again", **asked))[1].families
     found = {one.name: one.vector.quality_quantile for one in
              consistent_columns(Shape.of(family.tables))}  # fmt: skip
     seen: set[str] = set()
@@ -79,7 +79,7 @@ def check_mean(row: Row) -> str:
 def test_quality_can_be_left_out(tmp_path: Path) -> None:
     """Of single columns, or of all; means keep their intervals."""
     columns = '{n: {count: "*", quality: false}, mean: {mean: pay, quality: false}}'
-    folder = published(tmp_path, columns=columns)
+    folder = publish_family(tmp_path, columns=columns)
     for path in folder.glob("estimates/*.parquet"):
         names = pq.read_schema(path).names
         assert not [name for name in names if name.endswith("_quality")]

@@ -15,7 +15,7 @@ from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.postprocess.record_estimates import FrequencyNoise, MeanNoise
 from dprelease.query.local_records import resolve_records
 from dprelease.tables.record_table import _frequency_estimates, _mean_estimate
-from tests.release.test_local_columns import STORED, local
+from tests.release.test_local_columns import STORED, local_declaration
 
 LEVELS = (0.8, 0.95, 0.99)
 
@@ -52,7 +52,7 @@ def test_intervals_of_frequencies_hold_the_truth(share: float, confidence: float
 @pytest.mark.parametrize("confidence", LEVELS)
 def test_estimates_carry_the_margin_that_was_asked_for(confidence: float) -> None:
     """The farthest frequency within z standard errors of its own, by trying them all."""
-    (part,) = resolve_records(local(STORED, "c"))
+    (part,) = resolve_records(local_declaration(STORED, "c"))
     (column,) = part.columns
     law = RandomizedResponse(0.7, 2)
     values = pa.chunked_array([pa.array(["a"] * 130 + ["b"] * 270)])
@@ -68,7 +68,7 @@ def test_estimates_carry_the_margin_that_was_asked_for(confidence: float) -> Non
 
 @pytest.mark.parametrize("confidence", LEVELS)
 def test_means_carry_the_margin_that_was_asked_for(confidence: float) -> None:
-    (part,) = resolve_records(local(STORED, "n"))
+    (part,) = resolve_records(local_declaration(STORED, "n"))
     (column,) = part.columns
     law = DiscreteLaplace(scale=30.0)
     z = stats.norm.isf((1 - confidence) / 2)

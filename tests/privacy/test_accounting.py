@@ -1,4 +1,4 @@
-"""Composition: never below an exact price, and close to it."""
+"""Composition: never below the exact privacy cost, and close to it."""
 
 from __future__ import annotations
 
@@ -54,9 +54,7 @@ def delta_of(vectors: list[PricedVector], epsilon: float) -> float:
         ("composition_discrete_laplace", "discrete_laplace", "scale_t"),
     ],
 )
-def test_repeated_answers_cost_what_exact_composition_says(
-    table: str, name: str, column: str
-) -> None:
+def test_repeated_answers_equal_exact_composition(table: str, name: str, column: str) -> None:
     compared = 0
     for row in rows(table):
         delta = Fraction(row["delta"])
@@ -69,7 +67,7 @@ def test_repeated_answers_cost_what_exact_composition_says(
     assert compared >= 5
 
 
-def test_mixed_pairs() -> None:
+def test_mixed_pairs_equal_exact_composition() -> None:
     compared = 0
     for row in rows("composition_mixed_pairs"):
         names = row["pair"].replace("(sigma2)", "").split("+")
@@ -86,7 +84,7 @@ def test_mixed_pairs() -> None:
 
 
 @pytest.mark.parametrize("slots", [1, 7, 400])
-def test_normal_noise_composes_by_its_squares(slots: int) -> None:
+def test_gaussian_noise_composes_by_squares(slots: int) -> None:
     """The closed form, and the grid without it, agree from above."""
     closed = epsilon_at([vector("gaussian", 30.0, slots=slots)], Fraction(1, 10**7))
     mu = math.sqrt(slots) / 30.0
@@ -135,7 +133,7 @@ def exact_delta(laws: list[tuple[str, float, int]], epsilon: float) -> float:
     ),
     st.floats(0.1, 3.0),
 )
-def test_reported_price_covers_the_exact_one(
+def test_reported_cost_covers_the_exact_one(
     laws: list[tuple[str, float, int]], epsilon: float
 ) -> None:
     exact = exact_delta(laws, epsilon)
@@ -145,7 +143,7 @@ def test_reported_price_covers_the_exact_one(
         assert found >= epsilon * (1 - 1e-6)
 
 
-def test_kairouz_oh_viswanath_is_not_beaten_by_randomized_response() -> None:
+def test_composition_is_within_kov_bound() -> None:
     """k-fold discrete Laplace of small scale is near randomized response: within its KOV bound."""
     for row in rows("composition_kov_theorem34"):
         if float(row["delta"]) or int(row["count"]) > 300:
@@ -186,7 +184,7 @@ def test_more_noise_never_costs_more(kind: tuple[str, int], scale: float, slots:
     assert prices[0] >= prices[1] >= prices[2]
 
 
-def test_grid_dominates_the_loss_it_is_made_of() -> None:
+def test_grid_dominates_its_loss() -> None:
     """Relative to every delta, however small: no absolute error hides in the far tails."""
     smallest = 1.0
     for name, shape, scale in laws((1.0, 9.0, 3000.0), 2):
@@ -218,7 +216,7 @@ def covers(upper: Grid, lower: Grid) -> bool:
     return all(ours >= theirs * (1 - 1e-11) for ours, theirs in deltas)
 
 
-def test_a_slot_covers_each_of_its_moves() -> None:
+def test_slot_covers_each_of_its_moves() -> None:
     for name, shape in sampled(KINDS, 0.3):
         law = law_of(name, 6.0, shape, 3)
         moves = (Move(3, 1), Move(2, 2))
@@ -235,7 +233,7 @@ probabilities = st.lists(st.floats(1e-12, 1.0), min_size=2, max_size=6)
 
 
 @given(probabilities, probabilities, st.integers(-3, 3), st.sampled_from([0.0, 1e-9]))
-def test_the_pointwise_largest_covers_both_and_little_more(
+def test_pointwise_largest_covers_both_tightly(
     first: list[float], second: list[float], offset: int, infinite: float
 ) -> None:
     """Crossing curves: never below either, and at the points never above the larger one."""
@@ -254,7 +252,7 @@ def test_the_pointwise_largest_covers_both_and_little_more(
     assert found.probabilities.sum() + found.infinite == pytest.approx(1.0, abs=1e-9)
 
 
-def test_least_factor_spends_the_budget_and_never_more() -> None:
+def test_least_factor_spends_the_budget_exactly() -> None:
     for goal in (0.01, 1.0, 7.0):
         price = {"calls": 0}
 
@@ -273,7 +271,7 @@ def test_least_factor_spends_the_budget_and_never_more() -> None:
 
 
 @pytest.mark.parametrize("start", [0.01, 1.0, 7.9, 300.0])
-def test_near_factors_are_near_in_a_few_prices(start: float) -> None:
+def test_approximate_factor_needs_few_evaluations(start: float) -> None:
     calls = 0
 
     def cost(factor: float) -> float:
@@ -292,7 +290,7 @@ def test_near_factors_are_near_in_a_few_prices(start: float) -> None:
     assert cost(again[0]) == pytest.approx(1.0, abs=TOLERANCE / 2)
 
 
-def test_near_factors_of_unsteady_prices_are_least_factors() -> None:
+def test_approximate_factor_of_discontinuous_costs() -> None:
     assert approximate_factor(lambda _factor: math.inf, 1.0, 1.0) is None
     for stairs in (
         lambda factor: 2.0 if factor < 3.0 else 0.5,
@@ -303,7 +301,7 @@ def test_near_factors_of_unsteady_prices_are_least_factors() -> None:
         assert 3.0 <= found[0] < 3.1
 
 
-def test_nearer_factors_fit_and_spend_more() -> None:
+def test_improved_factor_spends_more() -> None:
     assert improved_factor(lambda factor: 1 / factor, 1.0, 1.0009) < 1.0004
     assert improved_factor(lambda factor: 1 / factor, 1.0, 1.0004) == 1.0004
     assert improved_factor(lambda factor: 2.0 if factor < 1.0009 else 0.9991, 1.0, 1.0009) == 1.0009
@@ -311,7 +309,7 @@ def test_nearer_factors_fit_and_spend_more() -> None:
 
 @pytest.mark.parametrize("name", registry.names())
 @pytest.mark.parametrize("slots", [1, 40])
-def test_rough_prices_are_bounds_near_fine_ones(name: str, slots: int) -> None:
+def test_rough_costs_are_close_upper_bounds(name: str, slots: int) -> None:
     kind = registry.get(name)
     sensitivity = Sensitivity(slots, (Move(6, 1),))
     law = kind.design(12.0 * slots**0.5, sensitivity, **kind.example_shapes[0])
@@ -324,7 +322,7 @@ def test_rough_prices_are_bounds_near_fine_ones(name: str, slots: int) -> None:
     assert fine * (1 - 2e-4) <= rough <= fine * (1 + 8e-3)
 
 
-def test_sensitivities_of_both_relations() -> None:
+def test_sensitivities_of_both_neighbour_relations() -> None:
     unit = PrivacyUnit("id", max_groups=3, max_rows_per_group=2)
     add = Sensitivity.of(
         per_group=4, within_group=6, unit=unit, neighbours=Neighbours.ADD_REMOVE, cells=9
@@ -341,7 +339,7 @@ def test_sensitivities_of_both_relations() -> None:
     assert one == Sensitivity(1, (Move(6, 1),))
 
 
-def test_noise_that_is_none_has_no_guarantee() -> None:
+def test_noise_that_is_always_0_is_refused() -> None:
     """Such a law publishes the truth: none can be made."""
     with pytest.raises(BudgetError, match=r"DP-MECH-005.*always 0"):
         Optimal(1.0, (5,))
@@ -370,7 +368,7 @@ def test_rational_convolution_of_optimal_noise(slots: int) -> None:
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("times", [1, 12])
 @pytest.mark.parametrize("name", ["laplace", "discrete_laplace", "gaussian", "discrete_gaussian"])
-def test_dp_accounting_s_own_mechanisms(name: str, times: int) -> None:
+def test_costs_agree_with_dp_accounting(name: str, times: int) -> None:
     """The library's distributions of the same noise say nearly the same, and are no tighter."""
     from dp_accounting.pld import privacy_loss_distribution as theirs
 

@@ -1,4 +1,4 @@
-"""What a person's rows in all groups together cost where only their number is limited."""
+"""The cost of all rows of a person, if only their total number is limited."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def row_counts(unit: PrivacyUnit, cells: int) -> Iterator[tuple[int, ...]]:
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize(("name", "scale"), thinned(NOISES, [1.3, 4.0], together=2))
-def test_few_cells_cost_most_for_log_concave_noise(name: str, scale: float) -> None:
+def test_log_concave_noise_costs_most_in_few_cells(name: str, scale: float) -> None:
     """Moving a step to a cell that already moves as far makes no divergence smaller."""
     p = probabilities(law(name, scale), 80)
     for epsilon in EPSILONS:
@@ -78,7 +78,7 @@ def test_few_cells_cost_most_for_log_concave_noise(name: str, scale: float) -> N
             assert divergence(p, (large, -small), epsilon) == pytest.approx(less, abs=1e-9)
 
 
-def test_noise_that_is_not_log_concave_can_cost_more_in_many_cells() -> None:
+def test_staircase_noise_can_cost_more_in_many_cells() -> None:
     """So the bound is refused for it: in staircase noise, one step may show as much as four."""
     p = probabilities(law("staircase", 3.0), 60)
     assert divergence(p, (2, 0), 1.5) < 1e-9
@@ -103,7 +103,7 @@ def covers(claim: Sensitivity, change: tuple[int, ...]) -> bool:
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("bounds", [(1, 1), (0, 3), (-2, 3), (-3, 3)], ids=str)
 @pytest.mark.parametrize("neighbours", list(Neighbours))
-def test_every_change_that_the_limits_allow_is_covered(
+def test_every_allowed_change_is_covered(
     unit: PrivacyUnit, bounds: tuple[int, int], neighbours: Neighbours
 ) -> None:
     """By brute force over the rows of a person, and of another one, in three cells."""
@@ -130,7 +130,7 @@ def test_every_change_that_the_limits_allow_is_covered(
 @pytest.mark.parametrize("bounds", [(0, 3), (-2, 3), (-3, -1)], ids=str)
 @pytest.mark.parametrize("most", [1, 4, 7, 100])
 @pytest.mark.parametrize("neighbours", list(Neighbours))
-def test_clipped_sums_move_no_more_than_is_claimed(
+def test_clipped_sums_stay_within_the_claim(
     unit: PrivacyUnit, bounds: tuple[int, int], most: int, neighbours: Neighbours
 ) -> None:
     """By brute force over the sums of a person's rows, clipped in each of three cells."""
@@ -155,7 +155,7 @@ def test_clipped_sums_move_no_more_than_is_claimed(
         assert claim == sum_sensitivity(*bounds, unit, neighbours, 3)
 
 
-def test_the_bound_is_reached_where_limits_divide() -> None:
+def test_bound_is_reached_for_divisible_limits() -> None:
     """Twenty rows may lie in one cell, or in four cells of five; no smaller claim covers both."""
     one = sum_sensitivity(1, 1, PrivacyUnit("id", 20, 20, 20), ADDED, 100)
     assert (one.l1, one.l2_squared, one.largest_shift) == (20, 400, 20)
@@ -167,7 +167,7 @@ def test_the_bound_is_reached_where_limits_divide() -> None:
     assert 20 <= uneven.l1 < 26
 
 
-def test_a_limit_that_leaves_out_nothing_changes_no_sensitivity() -> None:
+def test_ineffective_limit_keeps_the_sensitivity() -> None:
     for total in (6, 7, 10**9):
         for neighbours in Neighbours:
             unit = PrivacyUnit("id", 3, 2)
@@ -179,7 +179,7 @@ def test_a_limit_that_leaves_out_nothing_changes_no_sensitivity() -> None:
 
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize(("name", "unit"), thinned(NOISES, UNITS[:4], together=2), ids=str)
-def test_no_rows_cost_more_than_the_accountant_says(name: str, unit: PrivacyUnit) -> None:
+def test_accounted_cost_covers_all_rows(name: str, unit: PrivacyUnit) -> None:
     claim = sum_sensitivity(1, 1, unit, ADDED, 3)
     noise = law(name, 2.5)
     priced = [make_accounting_input(noise, claim)]
@@ -203,9 +203,7 @@ def test_other_noise_has_no_finite_cost(name: str) -> None:
 
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("unit", UNITS, ids=str)
-def test_selections_cost_no_more_than_one_change_of_all_rows(
-    unit: PrivacyUnit, neighbours: Neighbours
-) -> None:
+def test_selections_are_covered_by_the_claim(unit: PrivacyUnit, neighbours: Neighbours) -> None:
     """Changes are added up in as few selections as the claim has, and never exceed its shift."""
     claim = Frequent("k", 5).sensitivity(unit, neighbours, 4)
     most = max(move.shift for move in claim.moves)
@@ -219,7 +217,7 @@ def test_selections_cost_no_more_than_one_change_of_all_rows(
         assert not change or (len(change) <= claim.slots and change[-1] <= most)
 
 
-def test_events_hold_that_only_the_sum_is_limited() -> None:
+def test_events_record_limits_of_all_rows() -> None:
     claim = sum_sensitivity(1, 1, UNITS[0], ADDED, 9)
     event = Event("q", "c", "laplace", (("scale", "9.0"),), claim)
     assert claim.of_all_rows

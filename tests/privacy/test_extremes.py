@@ -65,7 +65,7 @@ def losses() -> list[PrivacyLoss]:
 
 
 @pytest.mark.parametrize("loss", losses(), ids=lambda loss: type(loss).__name__)
-def test_delta_is_a_falling_probability_at_every_epsilon(loss: PrivacyLoss) -> None:
+def test_delta_is_a_decreasing_probability(loss: PrivacyLoss) -> None:
     deltas = [loss.delta(epsilon) for epsilon in EPSILONS]
     assert all(0.0 <= delta <= 1.0 for delta in deltas)
     # Each is rounded up; those of stable noise are bounds that cells make a little too large.
@@ -86,7 +86,7 @@ def test_delta_is_a_falling_probability_at_every_epsilon(loss: PrivacyLoss) -> N
 
 @pytest.mark.parametrize("p", [1.0625, 1.5, 2.0, 3.25, 8.0])
 @pytest.mark.parametrize("scale", [0.5, 1.0, 4.0, 2.0**30])
-def test_the_loss_at_zero_is_an_epsilon_like_those_around(p: float, scale: float) -> None:
+def test_delta_is_continuous_at_the_kink(p: float, scale: float) -> None:
     """At epsilon = t^p the crossing is exactly 0: neither side of it has another value."""
     loss = PowerLoss(p, scale, 1)
     for at in (Fraction(1, scale.as_integer_ratio()[0]) ** 2 if scale >= 1 else Fraction(4), None):
@@ -115,7 +115,7 @@ def exact_zcdp_delta(rho: float, epsilon: float) -> mpmath.mpf:
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("rho", [5e-324, 1e-300, 5e-30, 1e-9, 0.001, 0.5, 20.0, 1e9, 1e300])
-def test_zcdp_delta_is_the_best_order_s_at_every_epsilon(rho: float) -> None:
+def test_zcdp_delta_is_the_minimum_over_orders(rho: float) -> None:
     """On the safe side, and within a factor 1 + 2^-30, wherever a float can hold it."""
     typical = [rho + 2 * math.sqrt(rho) * factor for factor in (0.0, 0.3, 3.0, 10.0, 26.0, 27.5)]
     for epsilon in (0.0, 1e-13, 1.0, 5.0, 1e300, *typical):
@@ -125,7 +125,7 @@ def test_zcdp_delta_is_the_best_order_s_at_every_epsilon(rho: float) -> None:
         assert found <= float(exact) * (1 + 2.0**-30) + 2 * LEAST_FLOAT
 
 
-def test_zcdp_at_the_ends() -> None:
+def test_zcdp_conversion_at_extreme_values() -> None:
     assert zcdp_delta(0.001, math.inf) == 0.0 == zcdp_delta(0.0, 0.0) == zcdp_delta(0.0, 3.0)
     assert zcdp_delta(0.0, -1.0) >= -math.expm1(-1.0)
     assert zcdp_delta(math.inf, 1.0) == 1.0
@@ -137,7 +137,7 @@ def test_zcdp_at_the_ends() -> None:
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("rho", [1e-300, 5e-30, 1e-9, 0.001, 0.5, 20.0, 1e9, 1e150])
 @pytest.mark.parametrize("delta", [5e-324, 1e-300, 1e-30, 1e-9, 0.3])
-def test_zcdp_epsilon_is_the_least_that_delta_allows(rho: float, delta: float) -> None:
+def test_zcdp_epsilon_is_the_smallest_for_delta(rho: float, delta: float) -> None:
     epsilon = zcdp_epsilon(rho, delta)
     assert zcdp_delta(rho, epsilon) <= delta
     below = float(exact_zcdp_delta(rho, epsilon * (1 - 2.0**-38)))
@@ -146,7 +146,7 @@ def test_zcdp_epsilon_is_the_least_that_delta_allows(rho: float, delta: float) -
 
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("mu", [5e-324, 1e-300, 1e-17, 1e-3, 1.0, 30.0, 1e9, 1e300])
-def test_normal_delta_is_the_closed_form_at_every_epsilon(mu: float) -> None:
+def test_normal_delta_equals_the_closed_form(mu: float) -> None:
     with mpmath.workdps(700):
         for epsilon in (0.0, 1e-17, 0.5, 100.0, 1e300, mu * mu / 2, mu * 5, mu * 38):
             if math.isinf(epsilon):

@@ -83,7 +83,7 @@ def test_rho_bounds_the_whole_curve(name: str, shape: int) -> None:
         assert rho <= max(ratios) * 1.02
 
 
-def test_rho_of_normal_noise_is_half_the_square() -> None:
+def test_rho_of_gaussian_noise() -> None:
     assert rho_of([vector("gaussian", 5.0), vector("gaussian", 10.0)]) == pytest.approx(
         0.5 / 25 + 0.5 / 100, rel=1e-12
     )
@@ -102,7 +102,7 @@ def test_epsilon_and_delta_are_inverse(rho: float, delta: float) -> None:
     assert all(a >= b for a, b in pairwise(by_epsilon))
 
 
-def test_a_rho_that_is_too_small_is_noticed() -> None:
+def test_too_small_rho_fails() -> None:
     """The check of the curve can fail: a tenth less noise costs more than the claim."""
     claimed = rho_of([vector("laplace", 7.0)])
     less = vector("laplace", 6.3)
@@ -111,7 +111,7 @@ def test_a_rho_that_is_too_small_is_noticed() -> None:
 
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize(("name", "shape"), KINDS)
-def test_two_cells_cost_twice_what_one_does(name: str, shape: int) -> None:
+def test_two_cells_cost_twice_as_much_as_one(name: str, shape: int) -> None:
     """Whether rho has a closed form or is searched; so do two slots, and the worse move counts."""
     once = rho_of([vector(name, 7.0, Sensitivity(1, (Move(2, 1),)), shape)])
     for other in (
@@ -126,14 +126,14 @@ def test_two_cells_cost_twice_what_one_does(name: str, shape: int) -> None:
 
 
 @pytest.mark.parametrize(("name", "shape"), KINDS)
-def test_a_rough_rho_is_near(name: str, shape: int) -> None:
+def test_rough_rho_is_close(name: str, shape: int) -> None:
     parts = [vector(name, 7.0, Sensitivity(2, (Move(shift, 1),)), shape) for shift in (1, 3)]
     rho = rho_of(parts)
     found = rho_of(parts, rough=True)
     assert math.isinf(found) if math.isinf(rho) else found == pytest.approx(rho, rel=2e-3)
 
 
-def test_high_orders_of_fine_lattices_take_no_thousand_terms() -> None:
+def test_high_orders_at_small_steps_are_fast() -> None:
     """Their tails lie where the terms of the Euler-Maclaurin formula no longer fall."""
     law = registry.get("discrete_offset_symmetric_gaussian").design(1234567.89, ratio=0.5)
     (loss,) = law.losses(60_000)

@@ -64,11 +64,11 @@ def write(folder: Path, rows: list[str] = ROWS, release: str = RELEASE) -> Path:
     return folder / "release.yaml"
 
 
-def invoked(*words: str) -> Result:
+def run_profile(*words: str) -> Result:
     return CliRunner().invoke(app, ["profile", *words])
 
 
-def test_every_row_is_accounted_for(tmp_path: Path) -> None:
+def test_profile_accounts_for_every_row(tmp_path: Path) -> None:
     rows = [*ROWS, "f,Z\xfcrich,f,50,5", "g,Bern", "h,Rome,x,5,5"]  # no UTF-8, too few fields
     path = write(tmp_path, rows)
     (told,) = profile_of(read_declaration(path), {}).left_out
@@ -86,7 +86,7 @@ def test_every_row_is_accounted_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("thousands", ["", ', thousands: "."'], ids=["commas", "and points"])
-def test_numbers_of_another_form_are_told_as_unread(thousands: str, tmp_path: Path) -> None:
+def test_numbers_in_other_formats_are_counted_as_unread(thousands: str, tmp_path: Path) -> None:
     """A decimal point in a file of decimal commas is no missing value."""
     costs = ['"10,5"', "10.00", "few", "", "12.5", "7", '"1.00,5"']
     path = write(tmp_path, [f"p{i},Bern,f,30,{cost}" for i, cost in enumerate(costs)])
@@ -98,7 +98,7 @@ def test_numbers_of_another_form_are_told_as_unread(thousands: str, tmp_path: Pa
     assert told.missing["cost"] == 5
 
 
-def test_joined_rows_and_keys_that_are_found(tmp_path: Path) -> None:
+def test_profile_of_joins_and_private_keys(tmp_path: Path) -> None:
     """Losses are of the rows that the query asks: of pairs of rows, and of rows with a key."""
     rows = ["a,Bern,f,20,1", "a,Thun,f,20,1", "b,Bern,f,20,1", "c,,f,20,1", "d,Rome,f,20,1"]
     release = RELEASE.replace("where: age >= 18\n    group_by: [city, sex]", "HOW").replace(
@@ -123,13 +123,13 @@ def test_joined_rows_and_keys_that_are_found(tmp_path: Path) -> None:
     assert (told.rows, told.asked, told.bounded, told.remaining_rows) == (5, 7, 2, 5)
 
 
-def slow(frame: pd.DataFrame, max_groups: int, max_rows: int) -> int:
+def rows_within_limits(frame: pd.DataFrame, max_groups: int, max_rows: int) -> int:
     """Return how many rows bounds keep, whichever these are."""
     sizes = frame.groupby(["person", "city", "sex"]).size().clip(upper=max_rows)
     return sum(part.nlargest(max_groups).sum() for _, part in sizes.groupby("person"))
 
 
-def test_bounds_are_tried_by_the_statements_of_the_release(tmp_path: Path) -> None:
+def test_tried_limits_use_statements_of_the_release(tmp_path: Path) -> None:
     """Cells of one size for a person, so that it does not matter which of them are kept."""
     rows = [
         f"{who},{city},{sex},30,10"
@@ -144,7 +144,7 @@ def test_bounds_are_tried_by_the_statements_of_the_release(tmp_path: Path) -> No
     seen: dict[tuple[str, int], float] = {}
     for one in found:
         declared = {"max_groups": 2, "max_rows_per_group": 1, one.bound: one.value}
-        kept = slow(frame, declared["max_groups"], declared["max_rows_per_group"])
+        kept = rows_within_limits(frame, declared["max_groups"], declared["max_rows_per_group"])
         assert one.cut_rows == pytest.approx(1 - kept / len(rows))
         sizes = frame.groupby(["person", "city", "sex"]).size().groupby("person")
         losing = (sizes.size() > declared["max_groups"]) | (
@@ -163,7 +163,7 @@ def test_bounds_are_tried_by_the_statements_of_the_release(tmp_path: Path) -> No
     assert seen["max_groups", 1] < seen["max_groups", 2] < seen["max_groups", 5]
 
 
-def test_bounds_of_tables_that_agree_are_those_of_each_trial(tmp_path: Path) -> None:
+def test_tried_limits_of_consistent_tables(tmp_path: Path) -> None:
     """One engine adds up the finest cells anew for every bound."""
     release = RELEASE.replace("    group_by: [city, sex]\n", "    marginals: [[], [city], [sex]]\n")
     release = release.replace(", middle: {median: age}}", "}\n    consistent: true")
@@ -180,7 +180,7 @@ def test_bounds_of_tables_that_agree_are_those_of_each_trial(tmp_path: Path) -> 
     assert by_groups == pytest.approx({1: 11 / 12, 2: 10 / 12, 5: 9 / 12})
 
 
-def test_what_bounds_do_to_means_and_ratios(tmp_path: Path) -> None:
+def test_effect_of_limits_on_means_and_ratios(tmp_path: Path) -> None:
     """One row of `a`, who has nine, and one of each other person: `a` weighs as they do."""
     release = RELEASE.replace('n: {count: "*"}, cost: {sum: cost}, middle: {median: age}', "COLS")
     release = release.replace("COLS", "cost: {mean: cost}, rate: {ratio: [cost, age]}")
@@ -192,7 +192,7 @@ def test_what_bounds_do_to_means_and_ratios(tmp_path: Path) -> None:
     (told,) = profile_of(read_declaration(path), {}).left_out
     assert told.fractions["cost"] == pytest.approx((5.0, 1.0))
     assert told.fractions["rate"] == pytest.approx((0.1, 0.02))
-    done = invoked(str(path), "--i-may-see-it")
+    done = run_profile(str(path), "--i-may-see-it")
     assert re.search(r"by_city +cost +5 +1\n", done.output)
     write(tmp_path, ["b,Rome,f,50,10"], release)
     (told,) = profile_of(read_declaration(path), {}).left_out
@@ -202,32 +202,32 @@ def test_what_bounds_do_to_means_and_ratios(tmp_path: Path) -> None:
 # Who sees it
 
 
-def test_it_is_printed_for_a_terminal_alone(
+def test_profile_is_printed_to_terminals_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write(tmp_path)
     opened = look.open_tallying_engine
     monkeypatch.setattr(look, "open_tallying_engine", lambda *_: pytest.fail("rows were read"))
     for words in ([], ["--json"]):
-        done = invoked(str(path), *words)
+        done = run_profile(str(path), *words)
         assert done.exit_code == 2
         assert "DP-PROFILE-001" in done.output
     monkeypatch.setattr(look, "open_tallying_engine", opened)
-    done = invoked(str(path), "--i-may-see-it")
+    done = run_profile(str(path), "--i-may-see-it")
     assert done.exit_code == 0
     assert done.output.startswith("CONFIDENTIAL.")
     assert done.output.rstrip().endswith("may see the data.")
     assert "the guarantee of a release does not cover" in " ".join(done.output.split())
     monkeypatch.setattr("dprelease.cli.profile_command._is_terminal", lambda: True)
-    assert invoked(str(path)).exit_code == 0
+    assert run_profile(str(path)).exit_code == 0
 
 
-def test_a_file_is_its_owners_alone(tmp_path: Path) -> None:
+def test_profile_files_are_readable_by_the_owner_only(tmp_path: Path) -> None:
     path, output = write(tmp_path), tmp_path / "profile.json"
     picture = tmp_path / "profile.svg"
     mask = os.umask(0)
     try:
-        done = invoked(str(path), "--output", str(output), "--plot", str(picture))
+        done = run_profile(str(path), "--output", str(output), "--plot", str(picture))
     finally:
         os.umask(mask)
     assert done.exit_code == 0, done.output
@@ -239,17 +239,19 @@ def test_a_file_is_its_owners_alone(tmp_path: Path) -> None:
     assert "CONFIDENTIAL" in picture.read_text()
     assert not re.search(r"\d{2}", done.output.replace(str(output), ""))  # nothing is told twice
     before = output.read_bytes()
-    done = invoked(str(path), "--output", str(output))
+    done = run_profile(str(path), "--output", str(output))
     assert "DP-OUTPUT-014" in done.output
     assert output.read_bytes() == before
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "elsewhere")
-    assert "DP-OUTPUT-014" in invoked(str(path), "--output", str(link)).output
+    assert "DP-OUTPUT-014" in run_profile(str(path), "--output", str(link)).output
 
 
 @pytest.mark.parametrize("place", ["out/visits/p.txt", "out/visits/deep/p.txt", "link/p.txt"])
 @pytest.mark.parametrize("published", [True, False])
-def test_no_file_lies_in_a_release(tmp_path: Path, place: str, published: bool) -> None:
+def test_profile_file_inside_a_release_is_refused(
+    tmp_path: Path, place: str, published: bool
+) -> None:
     path = write(tmp_path)
     (tmp_path / "out/visits/deep").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "out/visits")
@@ -257,7 +259,7 @@ def test_no_file_lies_in_a_release(tmp_path: Path, place: str, published: bool) 
         (tmp_path / "out/visits/manifest.json").write_text("{}")
     for option in ("--output", "--plot"):
         file = (tmp_path / place).with_suffix(".svg")
-        done = invoked(str(path), option, str(file), "--i-may-see-it")
+        done = run_profile(str(path), option, str(file), "--i-may-see-it")
         assert "DP-PROFILE-002" in done.output
         assert not file.exists()
 
@@ -266,7 +268,7 @@ def test_no_file_lies_in_a_release(tmp_path: Path, place: str, published: bool) 
 @pytest.mark.parametrize("option", ["--output", "--plot"])
 @pytest.mark.parametrize("pattern", ["*.svg", "**/*.svg", "file://{here}"])
 @pytest.mark.parametrize("place", ["p.svg", "link/p.svg"])
-def test_no_file_is_a_source_of_the_next_release(
+def test_profile_file_matching_a_source_is_refused(
     tmp_path: Path, option: str, pattern: str, place: str
 ) -> None:
     """Else its lines would count as rows, and how many there are the data say."""
@@ -278,48 +280,48 @@ def test_no_file_is_a_source_of_the_next_release(
     source = "{path: visits.csv, encoding: utf-8}"
     assert source in written
     schema.write_text(written.replace(source, f"{{path: '{found}', format: {kind}}}"))
-    done = invoked(str(path), option, str(tmp_path / place), "--i-may-see-it")
+    done = run_profile(str(path), option, str(tmp_path / place), "--i-may-see-it")
     assert "DP-OUTPUT-012" in done.output
     assert not (tmp_path / place).exists()
 
 
-def test_what_fails_leaves_no_file(tmp_path: Path) -> None:
+def test_failing_profile_leaves_no_file(tmp_path: Path) -> None:
     path, output = write(tmp_path), tmp_path / "profile.txt"
     (tmp_path / "visits.csv").unlink()
-    assert "DP-DATA-001" in invoked(str(path), "--output", str(output)).output
+    assert "DP-DATA-001" in run_profile(str(path), "--output", str(output)).output
     assert not output.exists()
-    assert "DP-OUTPUT-005" in invoked(str(path), "--i-may-see-it", "--plot", "p.txt").output
+    assert "DP-OUTPUT-005" in run_profile(str(path), "--i-may-see-it", "--plot", "p.txt").output
 
 
-def test_a_source_is_read_from_another_path(tmp_path: Path) -> None:
+def test_profile_with_source_option(tmp_path: Path) -> None:
     path, output = write(tmp_path), tmp_path / "profile.json"
     (tmp_path / "visits.csv").rename(tmp_path / "visits, last year.csv")
     other = f"visits={tmp_path / 'visits, last year.csv'}"
-    found = invoked(str(path), "--output", str(output), "--source", other)
+    found = run_profile(str(path), "--output", str(output), "--source", other)
     assert found.exit_code == 0, found.output
     assert json.loads(output.read_text())
     assert "last year" not in output.read_text()
     output.unlink()
     for wrong, code in {"visit=x.csv": "DP-PATH-004", "visits": "DP-PATH-004"}.items():
-        refused = invoked(str(path), "--output", str(output), "--source", wrong)
+        refused = run_profile(str(path), "--output", str(output), "--source", wrong)
         assert code in refused.output
         assert not output.exists()
 
 
-def test_nothing_is_charged_or_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_profile_charges_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path, release=RELEASE + "ledger: ledger.sqlite\n")
     monkeypatch.setattr(Ledger, "reserve_for_block", lambda *_: pytest.fail("it was charged"))
     before = sorted(tmp_path.rglob("*"))
-    assert invoked(str(path), "--i-may-see-it").exit_code == 0
+    assert run_profile(str(path), "--i-may-see-it").exit_code == 0
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_no_value_of_the_data_is_told(tmp_path: Path) -> None:
+def test_profile_shows_no_values(tmp_path: Path) -> None:
     """Numbers of rows are: values, such as ids, undeclared keys and texts that can't be read, not."""
     rows = [*ROWS, f"{CANARY},{CANARY},f,30,10", f"h,Bern,f,{CANARY},{CANARY}"]
     path, picture = write(tmp_path, rows), tmp_path / "p.svg"
     for words in ([], ["--json"], ["--wide", "--plot", str(picture)]):
-        done = invoked(str(path), "--i-may-see-it", *words)
+        done = run_profile(str(path), "--i-may-see-it", *words)
         assert done.exit_code == 0
         assert CANARY not in done.output
     assert CANARY not in picture.read_text()
@@ -338,14 +340,14 @@ def test_no_value_of_the_data_is_told(tmp_path: Path) -> None:
     ],
     ids=["spark", "parties"],
 )
-def test_what_has_no_profile(tmp_path: Path, change: Callable[[str], str]) -> None:
+def test_releases_without_profile_are_refused(tmp_path: Path, change: Callable[[str], str]) -> None:
     path = write(tmp_path, release=change(RELEASE))
     with pytest.raises(OutputError) as caught:
         profile_of(read_declaration(path), {})
     assert caught.value.code == "DP-PROFILE-003"
 
 
-def test_a_release_is_the_same_after_a_look(tmp_path: Path) -> None:
+def test_profile_counts_the_rows_of_the_release(tmp_path: Path) -> None:
     """What is counted is what the release counts: the rows of the profile are those of its tables."""
     rows = [f"p{i},{'Bern' if i % 3 else 'Onex'},f,{20 + i % 50},5" for i in range(300)]
     path = write(tmp_path, rows, RELEASE.replace("epsilon: 1", "epsilon: 90"))

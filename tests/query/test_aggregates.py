@@ -46,12 +46,12 @@ def classes_of(base: type[Any]) -> list[type[Any]]:
 AGGREGATES = {kind.__name__: kind for kind in classes_of(Aggregate)}
 
 
-def test_every_word_becomes_something() -> None:
+def test_every_keyword_has_an_aggregate() -> None:
     assert set(keyword_functions()) == set(WORDS)
 
 
 @pytest.mark.parametrize("kind", AGGREGATES.values(), ids=AGGREGATES)
-def test_every_aggregate_is_written_and_answered(kind: type[Aggregate]) -> None:
+def test_every_aggregate_has_sql_and_an_answer(kind: type[Aggregate]) -> None:
     """As SQL, unless it selects keys; by its own way to choose, unless it is noised."""
     assert (kind in WRITERS) is not kind.selects_keys
     assert (kind in CHOOSERS) is kind.is_choice
@@ -60,13 +60,13 @@ def test_every_aggregate_is_written_and_answered(kind: type[Aggregate]) -> None:
 
 
 @pytest.mark.parametrize("kind", AGGREGATES.values(), ids=AGGREGATES)
-def test_no_field_has_a_property_as_its_default(kind: type[Aggregate]) -> None:
+def test_no_field_defaults_to_a_property(kind: type[Aggregate]) -> None:
     """A field named like a property of the base class has it for a default, unless it says none."""
     inherited = {field.name for field in fields(kind) if isinstance(field.default, property)}
     assert not inherited
 
 
-def test_every_form_is_computed_or_shown() -> None:
+def test_every_form_is_handled() -> None:
     forms = [kind() for kind in classes_of(Form)]
     assert set(forms) == {*WHOLE, *FRACTIONS, *SHOWN}
     assert len(forms) == len(WHOLE) + len(FRACTIONS) + len(SHOWN)
@@ -96,7 +96,7 @@ OUTSIDE = ("auditing/", "reconstruction/")
 """Folders that look at releases as others would, and take no part in them."""
 
 
-def test_no_stage_asks_which_aggregate_it_has() -> None:
+def test_no_stage_checks_types_of_aggregates() -> None:
     """What differs from one to the other, it says itself, or a table has an entry for it."""
     wanted = {*AGGREGATES, *(kind.__name__ for kind in classes_of(Form))}
     found = {
@@ -176,7 +176,7 @@ OF_VALUES = {
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("word", sorted(WORDS))
-def test_the_most_that_a_row_adds_is_added_and_no_more(word: str) -> None:
+def test_largest_contribution_of_a_row_is_tight(word: str) -> None:
     """How wide a vector has to be follows from it: too little overflows, too much is wasted."""
     query = ask(declare(COLUMNS), {"c": OF_VALUES.get(word, {word: "n"})})
     rows = [{"k": "a", "n": n, "x": x, "p": 3, "w": 4.0} for n in (-5, 7, 20) for x in (-2.5, 10.0)]
@@ -190,7 +190,7 @@ def test_the_most_that_a_row_adds_is_added_and_no_more(word: str) -> None:
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize(("lower", "upper"), [(2, 9), (-9, -2), (-4, 3), (0, 5), (-5, 0)])
 @pytest.mark.parametrize("word", ["sum", "variance"])
-def test_a_row_gives_way_to_another_or_to_none(word: str, lower: int, upper: int) -> None:
+def test_replaced_and_missing_rows_stay_within_the_claim(word: str, lower: int, upper: int) -> None:
     """As far as is claimed, and no farther: a value that is missing adds nothing to any sum."""
     column = {"type": "integer", "lower": lower, "upper": upper}
     query = ask(declare({"n": column}), {"c": {word: "n"}}, neighbours=Neighbours.REPLACE)
@@ -217,7 +217,7 @@ ASKED = [
 
 
 @pytest.mark.parametrize("spec", ASKED, ids=str)
-def test_names_are_checked_that_are_published(spec: dict[str, Any]) -> None:
+def test_published_names_are_checked(spec: dict[str, Any]) -> None:
     """A name that twins are not looked for could be that of a key: a table without the key."""
     word = next(name for name in WORDS if name in spec)
     origin, beside = WORDS[word].origin, spec.keys() - {word, "k"}

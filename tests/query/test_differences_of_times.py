@@ -41,7 +41,7 @@ def instants(last: date) -> list[datetime]:
 
 
 @pytest.mark.parametrize("unit", ["day", "hour", "minute", "second"])
-def test_all_differences_are_within_the_bounds_and_the_ends_occur(unit: str) -> None:
+def test_time_differences_reach_their_bounds(unit: str) -> None:
     """The bounds of the difference are reached, so they could not be closer."""
     text = f"date_diff('{unit}', a, b)"
     sql = parse_expression(text, TABLE, Place())[0].sql
@@ -93,7 +93,7 @@ def test_dates_and_instants_compare_as_in_duckdb(comparison: str, sign: str) -> 
         ("date_diff('hour', a, 'noon')", "DP-WHERE-007"),
     ],
 )
-def test_what_is_refused(text: str, words: str) -> None:
+def test_impossible_time_differences_are_refused(text: str, words: str) -> None:
     def checked() -> None:
         """Check an expression as SQL does."""
         node = row_form(sqlglot.parse_one(text, read="duckdb"), TABLE)
@@ -104,21 +104,21 @@ def test_what_is_refused(text: str, words: str) -> None:
         checked()
 
 
-def test_constants_are_instants() -> None:
+def test_time_constants() -> None:
     text = "date_diff('hour', a, TIMESTAMP '2020-03-01 10:00:00')"
     found = bounded_range(sqlglot.parse_one(text, read="duckdb"), TABLE.columns)
     assert found.lower is not None
     assert parse_expression(text, TABLE, Place())[0].sql
 
 
-def test_bounds_that_contradict_each_other() -> None:
+def test_contradicting_bounds_are_refused() -> None:
     for bounds in ({"lower": "2020-01-01"}, {"lower": "2021-01-01", "upper": "2020-01-01"}):
         column = {"type": "timestamp", **bounds}
         with pytest.raises(DpReleaseError, match="DP-SCHEMA-0"):
             table_from_mapping({"table": "t", "columns": {"a": column}}, Path())
 
 
-def test_answers(tmp_path: Path) -> None:
+def test_answers_with_time_differences(tmp_path: Path) -> None:
     """Instants outside of the bounds are missing, and so is their difference."""
     (tmp_path / "t.yaml").write_text(
         "table: t\nsource: {frame: t}\ncolumns:\n"

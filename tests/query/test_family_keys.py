@@ -66,7 +66,7 @@ def test_hierarchy_times_marginals(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("levels", [["country", "county"], ["county"], ["state"], ["country"]])
-def test_levels_may_be_left_out(tmp_path: Path, levels: list[str]) -> None:
+def test_levels_may_be_omitted(tmp_path: Path, levels: list[str]) -> None:
     made = queries(tmp_path, f"hierarchy: [{', '.join(levels)}]")
     keys = [query.keys.keys[0] for query in made[1:]]
     assert [key.column for key in keys] == levels
@@ -82,7 +82,7 @@ def test_levels_may_be_left_out(tmp_path: Path, levels: list[str]) -> None:
               "group_by: [sex]", "hierarchy: [state]\n    cube: [sex, band]",
               "hierarchy: [state]\n    histogram: {column: age, edges: [0, 50, 120]}"],
 )  # fmt: skip
-def test_ways_to_ask(tmp_path: Path, asked: str) -> None:
+def test_equivalent_family_declarations(tmp_path: Path, asked: str) -> None:
     made = queries(tmp_path, asked)
     finest = {query.finest for query in made}
     assert len(finest) == 1
@@ -121,7 +121,9 @@ def test_ways_to_ask(tmp_path: Path, asked: str) -> None:
         ),
     ],
 )
-def test_what_cannot_be(tmp_path: Path, asked: str, consistent: str, code: str) -> None:
+def test_impossible_families_are_refused(
+    tmp_path: Path, asked: str, consistent: str, code: str
+) -> None:
     with pytest.raises(DpReleaseError) as caught:
         queries(tmp_path, asked, consistent)
     error = caught.value

@@ -49,11 +49,11 @@ def selected(condition: str, column: str, values: list[str]) -> list[str]:
         ("(m) = (8)", ["8"]),
     ],
 )
-def test_a_number_is_its_text(condition: str, expected: list[str]) -> None:
+def test_number_compared_with_category_means_its_text(condition: str, expected: list[str]) -> None:
     assert selected(condition, "m", MONTHS) == expected
 
 
-def test_a_number_that_one_value_alone_equals() -> None:
+def test_number_equal_to_one_value() -> None:
     assert selected("p = 8", "p", PADDED) == ["8"]
 
 
@@ -70,7 +70,7 @@ def test_a_number_that_one_value_alone_equals() -> None:
         ("m BETWEEN 6 AND 8", "m", lambda number: 6 <= number <= 8),
     ],
 )
-def test_what_is_unclear_is_refused_with_the_condition_that_works(
+def test_ambiguous_numbers_are_refused_with_a_fix(
     condition: str, column: str, meant: Callable[[int], bool]
 ) -> None:
     with pytest.raises(QueryError, match="DP-WHERE-013") as error:

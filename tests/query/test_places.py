@@ -17,7 +17,7 @@ SOME = st.lists(st.integers(0, 5), max_size=40)
 
 @examples(60)
 @given(numbers=st.one_of(SOME, SOME.map(sorted)), limit=st.integers(0, 6))
-def test_places_are_the_numbers_that_they_were_made_of(numbers: list[int], limit: int) -> None:
+def test_places_equal_their_numbers(numbers: list[int], limit: int) -> None:
     places = Places(numbers)
     size = len(numbers)
     assert list(places) == numbers == places.numbers.tolist()
@@ -33,7 +33,7 @@ def test_places_are_the_numbers_that_they_were_made_of(numbers: list[int], limit
         places[size]
 
 
-def test_places_that_rise_are_held_by_their_runs() -> None:
+def test_rising_places_are_stored_as_runs() -> None:
     """A million leaves in a thousand areas: a few numbers for each area."""
     places = Places(np.repeat(np.arange(1000), 1000))
     held = sum(part.nbytes for part in vars(places).values() if isinstance(part, np.ndarray))

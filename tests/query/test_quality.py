@@ -30,28 +30,28 @@ def codes(
 
 
 @pytest.mark.parametrize("value", [100.0, -100.0, 1e-9, 0.3, 1e15])
-def test_each_limit_is_the_largest_margin_of_its_code(value: float) -> None:
+def test_quality_limits_are_inclusive(value: float) -> None:
     for limit, code, worse in zip(QUALITY_LIMITS, "ABC", "BCD", strict=True):
         at, above = (float(limit) * abs(value) * more for more in (1.0, 1.0 + 1e-6))
         assert codes([value], [value - at], [value + at]) == [code]
         assert codes([value], [value - above], [value + above]) == [worse]
 
 
-def test_the_farther_end_decides() -> None:
+def test_wider_end_of_interval_decides() -> None:
     assert codes([100] * 2, [99, 80], [120, 101]) == ["C", "C"]
 
 
-def test_margins_of_zero_and_of_nothing() -> None:
+def test_quality_of_zero_and_missing_margins() -> None:
     lower, upper = [0.0, -1.0, math.nan, -math.inf], [0.0, 1.0, math.nan, math.inf]
     assert codes([0.0, 0.0, 5.0, 5.0], lower, upper) == ["A", "D", "D", "D"]
 
 
-def test_declared_limits() -> None:
+def test_declared_quality_limits() -> None:
     limits = (Fraction(1, 100), Fraction(2, 100), Fraction(1))
     assert codes([100] * 4, [99, 98, 0, -1], [100] * 4, limits=limits) == ["A", "B", "C", "D"]
 
 
-def test_the_first_reason_of_an_empty_cell_counts() -> None:
+def test_first_reason_of_an_empty_cell_counts() -> None:
     nan, mask = math.nan, np.array
     emptied = {
         "unsure_divisor": mask([True, False, False, False]),
@@ -61,20 +61,20 @@ def test_the_first_reason_of_an_empty_cell_counts() -> None:
     assert found == ["unsure_divisor", "few_people", "undefined", "D"]
 
 
-def test_a_bound_makes_a_narrow_value_unreliable() -> None:
+def test_value_at_a_bound_is_unreliable() -> None:
     at_bound = np.array([True, False, True])
     assert codes([9.0, 9.0, math.nan], [9.0] * 3, [9.0] * 3, at_bound=at_bound) == [
         "at_bound", "A", "undefined",
     ]  # fmt: skip
 
 
-def test_a_margin_is_too_wide_above_the_limit_alone() -> None:
+def test_margin_at_the_limit_is_accepted() -> None:
     values, lower = np.array([100.0, 100.0, 0.0, 5.0]), np.array([70.0, 69.9, 0.0, math.nan])
     wide = too_wide(values, lower, values, Fraction(30, 100))
     assert wide.tolist() == [False, True, False, True]
 
 
-def test_every_code_has_a_label_in_every_language() -> None:
+def test_quality_codes_have_labels_in_every_language() -> None:
     labels = quality_labels(QUALITY_LIMITS, LANGUAGES)
     assert tuple(labels) == CODES
     assert len(BLANKS) == 4
@@ -88,6 +88,6 @@ def test_every_code_has_a_label_in_every_language() -> None:
     }
 
 
-def test_the_manifest_states_the_limits() -> None:
+def test_manifest_states_quality_limits() -> None:
     text = quality_formula("n", QUALITY_LIMITS)
     assert all(f"{share} %" in text for share in (5, 15, 30, 95))

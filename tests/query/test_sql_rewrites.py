@@ -150,7 +150,7 @@ def results(engine: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[Any, ...]
 
 
 @pytest.mark.parametrize("text", ANSWERED)
-def test_rewritten_statements_have_the_results_of_the_engine(
+def test_rewritten_statements_equal_the_engine(
     engine: duckdb.DuckDBPyConnection, text: str
 ) -> None:
     """Without noise and bounds; all values of these rows are declared."""
@@ -163,7 +163,7 @@ def test_rewritten_statements_have_the_results_of_the_engine(
 
 
 @pytest.mark.parametrize("text", ANSWERED)
-def test_rewritten_statements_have_the_names_of_the_statement(text: str) -> None:
+def test_rewritten_statements_keep_column_names(text: str) -> None:
     tree = select_of(text)
     names = names_of(tree)
     rewrite_rows(tree, TABLES)
@@ -178,7 +178,7 @@ def names_of(tree: exp.Select) -> list[str]:
 
 
 @pytest.mark.parametrize("text", ANSWERED)
-def test_values_of_rows_are_within_the_declared_columns(
+def test_computed_values_are_within_their_bounds(
     engine: duckdb.DuckDBPyConnection, text: str
 ) -> None:
     """No value of rows within declared bounds is clamped, and no key is left out."""
@@ -203,9 +203,7 @@ def test_values_of_rows_are_within_the_declared_columns(
 
 
 @pytest.mark.parametrize("text", GROUPED)
-def test_unions_of_sets_of_keys_have_the_rows_of_the_engine(
-    engine: duckdb.DuckDBPyConnection, text: str
-) -> None:
+def test_grouping_sets_equal_the_engine(engine: duckdb.DuckDBPyConnection, text: str) -> None:
     """NULL in the keys that a set does not contain, and one row for each group of each set."""
     tree = select_of(text)
     for item in list(tree.expressions):  # as the statement's columns are named before
@@ -319,7 +317,7 @@ def combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 @examples(60)
 @given(text=st.recursive(NUMBERS, combined, max_leaves=6))
-def test_values_lie_in_their_range_and_on_their_steps(
+def test_expressions_are_within_range_and_on_steps(
     engine: duckdb.DuckDBPyConnection, text: str
 ) -> None:
     """Every expression over all combinations of edge values of its columns."""
@@ -375,9 +373,7 @@ ROW = st.fixed_dictionaries(
 @pytest.mark.parametrize("texts", NEIGHBOURS, ids=" ".join)
 @examples(8)
 @given(rows=st.lists(ROW, max_size=8))
-def test_no_person_moves_a_computed_sum_by_more_than_is_claimed(
-    texts: list[str], rows: list[dict[str, Any]]
-) -> None:
+def test_sensitivity_of_computed_sums(texts: list[str], rows: list[dict[str, Any]]) -> None:
     sums = ", ".join(f"SUM({text})" for text in texts)
     tree = select_of(f"SELECT COUNT_IF(({texts[0]}) > 3), {sums} FROM people")
     found = rewrite_rows(tree, TABLES)
@@ -399,9 +395,7 @@ DAY_KEYS = [
 @pytest.mark.parametrize("text", DAY_KEYS)
 @examples(3)
 @given(rows=st.lists(ROW, min_size=3, max_size=5))
-def test_no_person_is_counted_more_often_by_computed_keys(
-    text: str, rows: list[dict[str, Any]]
-) -> None:
+def test_contribution_limits_with_computed_keys(text: str, rows: list[dict[str, Any]]) -> None:
     tree = select_of(f"SELECT {text} AS k, COUNT(*) AS n FROM people GROUP BY {text}")
     found = rewrite_rows(tree, TABLES)
     keys = [key.name for key in tree.args["group"].expressions]

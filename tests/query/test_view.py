@@ -113,7 +113,7 @@ def chain(length: int) -> dict[str, Any]:
     ],
     ids=str,
 )  # fmt: skip
-def test_what_is_refused(asked: dict[str, Any], codes: list[str]) -> None:
+def test_impossible_views_are_refused(asked: dict[str, Any], codes: list[str]) -> None:
     assert codes_of(**asked) == codes
 
 
@@ -128,7 +128,7 @@ def test_what_is_refused(asked: dict[str, Any], codes: list[str]) -> None:
     ],
     ids=str,
 )
-def test_tables_about_the_same_people_name_them_alike(
+def test_joined_tables_must_share_their_id(
     mine: str | None, theirs: dict[str, Any], codes: list[str]
 ) -> None:
     """Two ids are two people, whatever the steward thinks (V29)."""
@@ -139,7 +139,7 @@ def test_tables_about_the_same_people_name_them_alike(
 
 
 @pytest.mark.parametrize(("path", "codes"), [("./x/../t.csv", ["DP-JOIN-003"]), ("u.csv", [])])
-def test_a_table_about_people_is_not_declared_public_as_well(path: str, codes: list[str]) -> None:
+def test_private_table_declared_public_is_refused(path: str, codes: list[str]) -> None:
     other = declare(CODES, table="codes", public="true", source=path)
     base = declare(COLUMNS, source="t.csv")
     asked = {"join": {"table": "codes", "on": {"t": "code"}}}
@@ -153,7 +153,7 @@ def test_a_table_about_people_is_not_declared_public_as_well(path: str, codes: l
 @pytest.mark.parametrize(
     "path", ["link.csv", "hard.csv", "people*.csv", "linked/people.csv", "//{folder}/people.csv"]
 )
-def test_no_path_hides_a_table_about_people(path: str, tmp_path: Path) -> None:
+def test_links_to_private_tables_are_refused_as_public(path: str, tmp_path: Path) -> None:
     """Links, patterns and folders reach the same rows."""
     file = tmp_path / "people.csv"
     file.write_text("t\na\n")
@@ -168,7 +168,7 @@ def test_no_path_hides_a_table_about_people(path: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("table", ["people", "PEOPLE", "main.people"])
-def test_no_name_in_a_database_hides_a_table_about_people(table: str) -> None:
+def test_names_of_private_tables_are_refused_as_public(table: str) -> None:
     source = {"path": "all.duckdb", "table": "people"}
     people = declare(COLUMNS, source=source)
     public = declare(CODES, table="codes", public="true", source={**source, "table": table})
@@ -176,7 +176,7 @@ def test_no_name_in_a_database_hides_a_table_about_people(table: str) -> None:
         ask(people, ROWS, other=public, join={"table": "codes", "on": {"t": "code"}})
 
 
-def test_only_what_is_read_is_asked_of_a_source() -> None:
+def test_only_needed_columns_are_read() -> None:
     query = ask(
         declare(COLUMNS),
         {"size": {"sum": "square"}},
@@ -198,7 +198,7 @@ def test_columns_are_computed_level_by_level() -> None:
     assert with_input_columns(columns, query.formulas, ["d1"]) == ("n", "d0", "d1")
 
 
-def test_an_id_is_stored() -> None:
+def test_id_must_be_a_stored_column() -> None:
     with pytest.raises(DpReleaseError, match="DP-SCHEMA-008"):
         declare(
             {**COLUMNS, "who": {"expression": "id", "type": "integer"}},

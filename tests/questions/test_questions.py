@@ -131,7 +131,7 @@ def values_of(answer: Any) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: str(one["sql"])[:60])
-def test_a_statement(
+def test_question_as_sql(
     question: dict[str, Any], folder: Path, exact: duckdb.DuckDBPyConnection
 ) -> None:
     schema = folder / f"{table_of(question)}.yaml"
@@ -158,7 +158,7 @@ def asked(question: dict[str, Any], dp: Any) -> Any:
 @pytest.mark.parametrize(
     "question", [one for one in QUESTIONS if "dp" in one], ids=lambda one: str(one["dp"])[:60]
 )
-def test_a_frame(
+def test_question_as_frame_methods(
     question: dict[str, Any],
     library: str,
     folder: Path,
@@ -181,7 +181,7 @@ def test_a_frame(
 @pytest.mark.parametrize(
     "question", [one for one in QUESTIONS if "query" in one], ids=lambda one: str(one["query"])[:60]
 )
-def test_a_release(
+def test_question_as_release_file(
     question: dict[str, Any], folder: Path, exact: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
     name = table_of(question)

@@ -46,7 +46,7 @@ def attacked(folder: Path, rows: list[str], marginals: str, epsilon: float = 1) 
     return attack(made, AttackRequest(seconds=100), on=public, bits=Keyed("attack"))
 
 
-def test_exact_tables_are_people_where_they_are_of_no_others(tmp_path: Path) -> None:
+def test_exact_tables_are_reconstructed(tmp_path: Path) -> None:
     found = attacked(tmp_path, ALONE, EVERY)
     exact = of(found, "exact")
     assert (exact.right, exact.certain, exact.only, exact.blocks) == (6, 6, 1, 1)
@@ -73,7 +73,7 @@ CROWD = [
 ]
 
 
-def test_noise_lies_between_exact_tables_and_guessing(tmp_path: Path) -> None:
+def test_noisy_tables_are_between_exact_and_guessing(tmp_path: Path) -> None:
     """With hardly any noise all is right that is with none; with much, not more than is guessed."""
     asked = AttackRequest(seconds=100, forms=["exact", "noised"])
     right = {}
@@ -90,7 +90,7 @@ def test_noise_lies_between_exact_tables_and_guessing(tmp_path: Path) -> None:
     assert right[0.01].beyond <= 0
 
 
-def test_overlapping_bands_are_subtracted_from_each_other(tmp_path: Path) -> None:
+def test_overlapping_bands_reveal_differences(tmp_path: Path) -> None:
     """Nobody counts those of 65 and 66; the difference of two tables does, and noise hides it."""
     path = worlds.write(tmp_path, "[[town]]", 1)
     text = path.read_text()
@@ -131,7 +131,7 @@ output: out/agree
 """
 
 
-def test_levels_of_areas_and_steps_over_families(tmp_path: Path) -> None:
+def test_attack_on_families_with_levels(tmp_path: Path) -> None:
     """Measurements of tables that agree are attacked; people lack values, and have several rows."""
     declaration = read_declaration(write(tmp_path, LEVELS))
     made = rehearse(declaration, rows={"visits": 400}, bits=Keyed("levels"))
@@ -177,7 +177,7 @@ output: out/kinds
 """
 
 
-def test_keys_of_every_kind_have_the_cells_that_the_engine_finds(tmp_path: Path) -> None:
+def test_attack_counts_cells_like_the_engine(tmp_path: Path) -> None:
     """Texts with stand-ins, areas, bands, whole numbers, days, truth values; missing ones in all."""
     declaration = read_declaration(write(tmp_path, KINDS))
     made = rehearse(declaration, rows={"visits": 300, "homes": 50}, bits=Keyed("kinds"))
@@ -199,7 +199,7 @@ def test_keys_of_every_kind_have_the_cells_that_the_engine_finds(tmp_path: Path)
         assert (counted <= true.cells[one.name]).all()
 
 
-def test_what_is_no_rehearsal_is_refused(tmp_path: Path) -> None:
+def test_folders_that_are_no_rehearsal_are_refused(tmp_path: Path) -> None:
     """A release, whose truth nobody may know; an empty folder; one that was changed."""
     made, public = worlds.rehearsed(tmp_path, ALONE, worlds.PAIRS, 1)
     data = tmp_path / "nowhere.csv"
@@ -225,7 +225,7 @@ def test_what_is_no_rehearsal_is_refused(tmp_path: Path) -> None:
     assert other.value.code == "DP-VERIFY-004"
 
 
-def test_a_truth_of_other_people_is_refused(tmp_path: Path) -> None:
+def test_truth_of_other_people_is_refused(tmp_path: Path) -> None:
     """Written anew with all digests, so that nothing but the people themselves tells it."""
     made, public = worlds.rehearsed(tmp_path, ALONE, worlds.PAIRS, 1)
     same = public.read_text()
@@ -248,7 +248,7 @@ def test_a_truth_of_other_people_is_refused(tmp_path: Path) -> None:
         ('{count: "*"}', AttackRequest(area="age"), "DP-ATTACK-005"),
     ],
 )
-def test_what_can_not_be_attacked_so(
+def test_impossible_attacks_are_refused(
     tmp_path: Path, change: str, asked: AttackRequest, code: str
 ) -> None:
     path = worlds.write(tmp_path)
@@ -259,9 +259,7 @@ def test_what_can_not_be_attacked_so(
     assert caught.value.code == code
 
 
-def test_too_many_combinations_are_refused_before_any_are_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_combinations_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made, public = worlds.rehearsed(tmp_path, ALONE, worlds.PAIRS, 1)
     monkeypatch.setattr("dprelease.reconstruction.record_combinations.MOST_COMBINATIONS", 7)
     with pytest.raises(DeclarationError) as caught:
@@ -270,7 +268,7 @@ def test_too_many_combinations_are_refused_before_any_are_made(
     assert "town 2 x sex 2 x work 2" in caught.value.cause
 
 
-def test_blocks_of_areas_are_the_same_people(
+def test_attack_by_blocks_gives_the_same_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Divided by towns, which all tables have, what is certain is what is certain together."""
@@ -293,7 +291,7 @@ def test_blocks_of_areas_are_the_same_people(
     assert caught.value.code == "DP-ATTACK-005"
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_attack_command(tmp_path: Path) -> None:
     made, public = worlds.rehearsed(tmp_path, ALONE, worlds.PAIRS, 1)
     file = tmp_path / "outcome.json"
     words = ["attack", str(made), "--on", str(public), "--time-limit", "5"]
@@ -342,7 +340,7 @@ class Given(Draws):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_each_partner_of_a_swap_is_as_likely_as_any_other(seed: int) -> None:
+def test_swap_partners_are_equally_likely(seed: int) -> None:
     """Every number that may be drawn is tried: each record that may be a partner comes up once."""
     rng = np.random.default_rng(seed)
     kept, areas = rng.integers(0, 3, 12), rng.integers(0, 3, 12)
@@ -369,7 +367,7 @@ def test_each_partner_of_a_swap_is_as_likely_as_any_other(seed: int) -> None:
     assert tried > 2
 
 
-def test_invariants_are_known_to_the_attacker_as_they_are(tmp_path: Path) -> None:
+def test_attacker_knows_invariants_exactly(tmp_path: Path) -> None:
     declaration = read_declaration(write(tmp_path, EXACT))
     made = rehearse(declaration, rows={"visits": 300}, bits=Keyed("exact"))
     found = attack(made, AttackRequest(seconds=100, forms=["noised"]), bits=Keyed("attack"))

@@ -18,7 +18,7 @@ from tests.replay import Keyed, Replay
 COUNTS = np.arange(31)
 
 
-def test_every_count_is_within_what_is_told_of_it() -> None:
+def test_count_is_within_published_interval() -> None:
     keys = KeySpace((Key("a", "integer", range(31)),))
     forms = [
         round_counts(COUNTS),
@@ -37,7 +37,7 @@ def test_every_count_is_within_what_is_told_of_it() -> None:
 
 
 @pytest.mark.parametrize("rest", range(5))
-def test_random_rounding_goes_up_with_the_probability_of_the_rest(rest: int) -> None:
+def test_random_rounding_is_unbiased(rest: int) -> None:
     """Which uniform numbers round up is seen at both sides of rest / 5."""
     edge = (rest << 64) // 5
     for word, up in ((edge - 2**20, True), (edge + 2**20, False)):
@@ -46,7 +46,7 @@ def test_random_rounding_goes_up_with_the_probability_of_the_rest(rest: int) -> 
             assert told.middle.tolist() == [25.0 if up else 20.0]
 
 
-def test_no_line_has_a_single_count_that_is_withheld() -> None:
+def test_no_line_has_a_single_suppressed_count() -> None:
     """By trying lines one after the other; and without need nothing more is withheld."""
     stream = np.random.default_rng(3)
     for _ in range(50):

@@ -17,7 +17,7 @@ from tests.reconstruction import worlds
 RECORDS = np.array([1, 0, 1, 0, 0, 2, 0, 0])
 
 
-def test_what_is_guessed_is_the_mean_of_all_draws(tmp_path: Path) -> None:
+def test_expected_guesses_equal_the_mean_of_all_draws(tmp_path: Path) -> None:
     """Expected right records exactly; their variance from above; those alone."""
     _, combinations = worlds.tables(worlds.write(tmp_path))
     block = np.arange(8)
@@ -44,7 +44,7 @@ def test_what_is_guessed_is_the_mean_of_all_draws(tmp_path: Path) -> None:
     assert told.apportioned == np.minimum(apportion(total * parts, total), RECORDS).sum()
 
 
-def test_exact_marginals_are_what_the_tables_say(tmp_path: Path) -> None:
+def test_guesses_fit_exact_marginals(tmp_path: Path) -> None:
     """Up to the tenth of a row that no value falls below."""
     found, combinations = worlds.tables(worlds.write(tmp_path))
     records = RECORDS + 20

@@ -92,7 +92,7 @@ def cost(asked: Program, records: np.ndarray) -> float:
         ("alone", "rounded at random"),  # there are many, and Python tries them one by one
     ],
 )
-def test_the_answer_is_that_of_all_people_that_tables_admit(
+def test_solution_equals_enumeration_of_all_populations(
     tmp_path: Path, world: str, form: str
 ) -> None:
     """The likeliest of them, what all of them have in common, and whether there is but one."""
@@ -114,7 +114,7 @@ def test_the_answer_is_that_of_all_people_that_tables_admit(
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 3.0])
-def test_the_likeliest_people_behind_noise(tmp_path: Path, epsilon: float) -> None:
+def test_most_likely_population_behind_noise(tmp_path: Path, epsilon: float) -> None:
     """Of all numbers up to 2 none has a higher posterior; and nothing is certain."""
     found, combinations = worlds.tables(worlds.write(tmp_path, epsilon=epsilon))
     records = np.array(WORLDS["several"])
@@ -138,7 +138,7 @@ def test_the_likeliest_people_behind_noise(tmp_path: Path, epsilon: float) -> No
     assert certain.decided
 
 
-def test_likelihoods_that_fall_otherwise_below_than_above(tmp_path: Path) -> None:
+def test_asymmetric_likelihoods(tmp_path: Path) -> None:
     """What is told is too low for everybody: steep below, so that the answer lies above."""
     found, combinations = worlds.tables(worlds.write(tmp_path))
     records = np.array(WORLDS["several"])
@@ -156,7 +156,7 @@ def test_likelihoods_that_fall_otherwise_below_than_above(tmp_path: Path) -> Non
     assert cost(wanted, solved.records) == pytest.approx(solved.cost, abs=1e-6)
 
 
-def test_factorials_are_straight_between_a_few_numbers() -> None:
+def test_factorials_are_piecewise_linear() -> None:
     """Their logarithms are met at the ends of all segments, and the slopes rise."""
     of, widths, costs = _unit_variables(np.array([720]), np.array([0.25]))
     assert (of == 0).all()
@@ -168,7 +168,7 @@ def test_factorials_are_straight_between_a_few_numbers() -> None:
     assert (np.diff(costs) > 0).all()
 
 
-def test_likelihoods_fall_as_masses_do(tmp_path: Path) -> None:
+def test_likelihoods_fall_like_probabilities(tmp_path: Path) -> None:
     """Straight lines of discrete Laplace noise, and convex ones of Gaussian: by balls."""
     found, _ = worlds.tables(worlds.write(tmp_path))
     law = found.used[0].law

@@ -52,7 +52,7 @@ def planned(folder: Path, table: dict[str, Any], consistent: object) -> Plan:
     return prepare(load_declaration(folder / "release.yaml"))[1]
 
 
-def test_large_cells_have_the_errors_of_estimates_and_small_ones_less(tmp_path: Path) -> None:
+def test_errors_of_large_and_small_integer_cells(tmp_path: Path) -> None:
     """Noise is nearly normal: its mean absolute value is sqrt(2 / pi) standard errors."""
     plan = planned(tmp_path, {"size": 10**9}, {"non_negative": True})
     (errors,) = agreed_errors(plan)
@@ -71,7 +71,7 @@ def test_nothing_is_simulated_without_rows_or_integer_tables(tmp_path: Path) -> 
         assert integer_table_errors(plan, ReplayedBits("none")) == {}
 
 
-def test_a_plan_shows_them(tmp_path: Path) -> None:
+def test_plan_shows_errors_of_integer_tables(tmp_path: Path) -> None:
     planned(tmp_path, {"rehearsal": {"rows": 5000}}, {"non_negative": True})
     words = ["plan", "--explain", str(tmp_path / "release.yaml")]
     text = CliRunner().invoke(cli.app, words).stdout
@@ -81,7 +81,7 @@ def test_a_plan_shows_them(tmp_path: Path) -> None:
     assert all(row["integers"] > 0 for row in rows)
 
 
-def test_a_plan_shows_the_chain_of_the_fast_method(tmp_path: Path) -> None:
+def test_plan_shows_the_chain_of_the_fast_method(tmp_path: Path) -> None:
     planned(tmp_path, {}, {"non_negative": True, "method": "fast"})
     text = CliRunner().invoke(cli.app, ["plan", "--explain", str(tmp_path / "release.yaml")]).stdout
     assert "fast, along [sex] then [sex, kind]" in " ".join(text.split())

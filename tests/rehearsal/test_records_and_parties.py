@@ -1,4 +1,4 @@
-"""Rehearsals of single records and of parties: run whole, marked, and true in what they say."""
+"""Rehearsals of local and federated releases: complete, marked, and with true values."""
 
 from __future__ import annotations
 
@@ -88,11 +88,11 @@ def made_in(folder: Path, kind: str, rows: int = 300, **asked: Any) -> Path:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+def rehearsal_of(tmp_path_factory: pytest.TempPathFactory) -> Made:
     return cache(lambda kind: made_in(tmp_path_factory.mktemp(kind), kind))
 
 
-def beside(folder: Path, name: str) -> Any:
+def read_truth(folder: Path, name: str) -> Any:
     return formats.PUBLISHED_FORMAT.read(folder / f"truth/{name}.parquet").to_pandas()
 
 
@@ -108,8 +108,8 @@ def errors_of(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_is_a_rehearsal_and_no_release(made: Made, kind: str) -> None:
-    folder = made(kind)
+def test_local_and_federated_rehearsals_are_no_releases(rehearsal_of: Made, kind: str) -> None:
+    folder = rehearsal_of(kind)
     report = dprelease.verify(folder, rehearsal=True)
     assert report.ok, report.findings
     assert report.to_json()["rehearsal"] is True
@@ -131,9 +131,11 @@ def test_each_is_a_rehearsal_and_no_release(made: Made, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_mark_can_not_be_dropped_unnoticed(made: Made, kind: str, tmp_path: Path) -> None:
+def test_missing_mark_of_other_rehearsals_is_found(
+    rehearsal_of: Made, kind: str, tmp_path: Path
+) -> None:
     """A manifest written anew as a release's is found by the files, which say what they are."""
-    folder = copied(made, kind, tmp_path)
+    folder = copied(rehearsal_of, kind, tmp_path)
     record = json.loads((folder / "manifest.json").read_text())
     plain = as_release(record)
     if kind == "parties":  # as party 1 would write it
@@ -147,14 +149,14 @@ def test_the_mark_can_not_be_dropped_unnoticed(made: Made, kind: str, tmp_path: 
     assert {"DP-VERIFY-005", "DP-VERIFY-006"} <= codes
 
 
-def test_records_stand_beside_the_true_ones(made: Made) -> None:
+def test_local_rehearsal_has_true_records(rehearsal_of: Made) -> None:
     """The true records are the invented rows in the order of the noised ones, which is random.
 
     Errors are recomputed here, column by column.
     """
-    folder = made("records")
+    folder = rehearsal_of("records")
     people = pq.read_table(folder / "truth/people/people.parquet").to_pandas()
-    table, told = beside(folder, "everybody"), errors_of(folder)
+    table, told = read_truth(folder, "everybody"), errors_of(folder)
     invented = {
         "city": people["city"].where(people["city"].isin(["Bern", "Thun", "Wald"]), "Bern"),
         "insured": people["insured"].fillna(value=False).astype(bool),
@@ -165,7 +167,7 @@ def test_records_stand_beside_the_true_ones(made: Made) -> None:
     rows, stored = ([*zip(*some.values(), strict=True)] for some in (true, invented))
     assert sorted(rows) == sorted(stored)
     assert rows != stored
-    estimates = beside(folder, "estimates/everybody")
+    estimates = read_truth(folder, "estimates/everybody")
     for name, column in true.items():
         is_number = name in ("age", "cost")
         if is_number:
@@ -195,7 +197,7 @@ def test_noised_and_true_records_have_one_order(tmp_path: Path) -> None:
     path = write(tmp_path, "records")
     path.write_text(RECORDS.replace("epsilon: 6", "epsilon: 100"))
     folder = rehearse(read_declaration(path), rows={"people": 50}, bits=Keyed("order"))
-    everybody, again = beside(folder, "everybody"), beside(folder, "again")
+    everybody, again = read_truth(folder, "everybody"), read_truth(folder, "again")
     for name in ("city", "insured"):
         assert (everybody[name] == everybody[f"true_{name}"]).all()
     for table in (everybody, again):
@@ -204,11 +206,11 @@ def test_noised_and_true_records_have_one_order(tmp_path: Path) -> None:
     assert list(everybody["true_age"]) != list(again["true_age"])
 
 
-def test_sums_stand_beside_the_true_ones(made: Made) -> None:
+def test_federated_rehearsal_has_true_sums(rehearsal_of: Made) -> None:
     """The sum is that of the messages; what is true of it, of all invented rows together."""
-    folder = made("parties")
+    folder = rehearsal_of("parties")
     people = pq.read_table(folder / "truth/people/people.parquet").to_pandas()
-    table, record = beside(folder, "by_city"), read_sealed(folder, FederatedRehearsalManifest)
+    table, record = read_truth(folder, "by_city"), read_sealed(folder, FederatedRehearsalManifest)
     assert list(table.columns[:5]) == ["city", "n", "n_moe_", "n_moe", "n_moe_moe"]
     rows = people["city"].where(people["city"].isin(["Bern", "Thun", "Wald"]), "Bern")
     counted = rows.value_counts().reindex(table["city"], fill_value=0)
@@ -231,7 +233,7 @@ def test_sums_stand_beside_the_true_ones(made: Made) -> None:
     ["records", "csv", "jsonl.gz", "parquet", pytest.param("no id", marks=pytest.mark.audit)],
 )
 @pytest.mark.share(0.4)
-def test_a_public_file_stands_in(kind: str, tmp_path: Path) -> None:
+def test_other_rehearsals_on_a_public_file(kind: str, tmp_path: Path) -> None:
     """What is true is that of the whole file, to whichever party its rows were dealt."""
     path = write(tmp_path, "records" if kind == "records" else "parties")
     people = tmp_path / "people.yaml"
@@ -263,14 +265,14 @@ def test_a_public_file_stands_in(kind: str, tmp_path: Path) -> None:
         assert done.tables["all"]["true_n"].tolist() == [40]
 
 
-def test_units_are_dealt_whole_and_to_everybody() -> None:
+def test_persons_are_split_among_all_parties() -> None:
     to = [party_of_unit(f"person {i:010}", 5) for i in range(500)]
     assert {*to} == {*range(5)}
     assert to == [party_of_unit(f"person {i:010}", 5) for i in range(500)]
     assert party_of_unit(7, 5) == party_of_unit("7", 5)
 
 
-def test_files_that_can_not_be_dealt(tmp_path: Path) -> None:
+def test_files_that_can_not_be_split_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path, "parties")
     for name, text in (("empty.csv", ""), ("broken.jsonl", "{\n"), ("none.parquet", "PAR")):
         (tmp_path / name).write_text(text)
@@ -281,7 +283,7 @@ def test_files_that_can_not_be_dealt(tmp_path: Path) -> None:
     assert not (tmp_path / "out/release-rehearsal").exists()
 
 
-def test_records_of_a_declaration_with_sources_are_refused(tmp_path: Path) -> None:
+def test_local_rehearsal_refuses_sources(tmp_path: Path) -> None:
     declaration = read_declaration(write(tmp_path, "records"))
     recorders = StandIns.of(declaration, {}, {}).recorders(resolve_records(declaration))
     with pytest.raises(TypeError, match="stand-ins alone"), recorders:
@@ -306,7 +308,7 @@ CHANGED = {
 }
 
 
-def tampered(folder: Path, what: str, told: dict[str, Any]) -> None:
+def tamper(folder: Path, what: str, told: dict[str, Any]) -> None:
     """Change a file of a rehearsal, or what its manifest tells of the truth."""
     if what in CHANGED:
         change(folder / CHANGED[what])
@@ -343,14 +345,14 @@ def tampered(folder: Path, what: str, told: dict[str, Any]) -> None:
         ("parties", "stand-in", "what replaced"),
     ],
 )
-def test_what_is_said_of_the_truth_is_checked(
-    made: Made, kind: str, what: str, problem: str, tmp_path: Path
+def test_tampered_truth_of_other_rehearsals_is_found(
+    rehearsal_of: Made, kind: str, what: str, problem: str, tmp_path: Path
 ) -> None:
-    folder = copied(made, kind, tmp_path)
+    folder = copied(rehearsal_of, kind, tmp_path)
     record = json.loads((folder / "manifest.json").read_text())
     told = record["rehearsal"]
 
-    tampered(folder, what, told)
+    tamper(folder, what, told)
     for file in (*told["truth"], *told.get("messages", ()), *record["files"]):
         file["sha256"] = sha256((folder / file["name"]).read_bytes())
     plain = {n: v for n, v in record.items() if n != "digest"}
@@ -361,7 +363,9 @@ def test_what_is_said_of_the_truth_is_checked(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_commands_show(made: Made, kind: str, tmp_path: Path) -> None:
+def test_output_of_rehearse_command_for_other_kinds(
+    rehearsal_of: Made, kind: str, tmp_path: Path
+) -> None:
     path = write(tmp_path, kind)
     done = CliRunner().invoke(app, ["rehearse", str(path), "--rows", "50", "--json"])
     assert done.exit_code == 0, done.output
@@ -371,11 +375,11 @@ def test_what_commands_show(made: Made, kind: str, tmp_path: Path) -> None:
     shown = error_table_text(errors, wide=True)
     assert ("everybody.age" if kind == "records" else "by_city.n") in shown
     assert all(one["unit"] in shown for one in answer["errors"])
-    page = dprelease.write_report(made(kind), tmp_path / "page.html").read_text()
+    page = dprelease.write_report(rehearsal_of(kind), tmp_path / "page.html").read_text()
     assert "This is a rehearsal." in page
     assert "Errors of a rehearsal" in page
     assert "Not for publication" not in page
-    found = Rehearsal(made(kind))
+    found = Rehearsal(rehearsal_of(kind))
     assert {"table", "column", "rows"} <= {*found.errors.columns}
     assert set(found.tables) == (
         {"again", "everybody", "estimates/again", "estimates/everybody"}
@@ -384,7 +388,7 @@ def test_what_commands_show(made: Made, kind: str, tmp_path: Path) -> None:
     )
 
 
-def test_more_parties_than_are_rehearsed(tmp_path: Path) -> None:
+def test_too_many_parties_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path, "parties")
     path.write_text(PARTIES.replace("parties: 3, honest: 2", "parties: 101, honest: 100"))
     with pytest.raises(DeclarationError) as caught:
@@ -393,5 +397,5 @@ def test_more_parties_than_are_rehearsed(tmp_path: Path) -> None:
     assert "more than 100 parties" in caught.value.cause
 
 
-def test_every_kind_of_release_has_its_rehearsal() -> None:
+def test_every_kind_of_release_has_a_rehearsal() -> None:
     assert {*FORMS} == {*FORMATS} | {form.replace("rehearsal", "manifest") for form in FORMATS}

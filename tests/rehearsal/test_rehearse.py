@@ -54,13 +54,13 @@ output: out/homes
 
 
 @pytest.fixture(scope="module")
-def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def rehearsal_of_all_aggregates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("everything")
     return rehearse(read_declaration(write(folder)), bits=Keyed("everything"))
 
 
 @pytest.fixture(scope="module")
-def agreeing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def consistent_rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("agreeing")
     return rehearse(read_declaration(write(folder, AGREEING)), bits=Keyed("agreeing"))
 
@@ -79,27 +79,30 @@ def of_state(visits: pd.DataFrame) -> pd.Series[Any]:
     return known.where(visits["state"].notna(), "ZH")
 
 
-def test_every_kind_of_answer_is_beside_a_truth_that_pandas_finds_too(everything: Path) -> None:
+def test_truth_of_every_aggregate_equals_pandas(rehearsal_of_all_aggregates: Path) -> None:
     """Without bounds, conditions and the like the truth is plain pandas over the invented rows."""
-    visits, found = people(everything), truth(everything, "finished")
+    visits, found = (
+        people(rehearsal_of_all_aggregates),
+        truth(rehearsal_of_all_aggregates, "finished"),
+    )
     rows = visits[visits["person"].notna()].groupby(of_state(visits)).size()
     assert found.set_index("state")["true_rows"].to_dict() == rows.to_dict()
     assert found.set_index("state")["unbounded_n"].to_dict() == rows.to_dict()
     assert (found["true_n"] < found["unbounded_n"]).all()
     adults = visits[(visits["age"] >= 18) & (visits["note"] != "gone") & visits["note"].notna()]
-    spent = truth(everything, "counts_state").set_index("state")["unbounded_spent"]
+    spent = truth(rehearsal_of_all_aggregates, "counts_state").set_index("state")["unbounded_spent"]
     wanted = adults["cost"].fillna(0).groupby(of_state(adults)).sum()
     assert spent.astype(float).to_dict() == wanted.to_dict()
-    homes = people(everything, "homes")
+    homes = people(rehearsal_of_all_aggregates, "homes")
     bands = pd.cut(homes["rooms"], [1, 3, 10], right=False, labels=["1-2", "3-9"])
-    told = truth(everything, "rooms").set_index("rooms_band")["true_n"]
+    told = truth(rehearsal_of_all_aggregates, "rooms").set_index("rooms_band")["true_n"]
     assert told.to_dict() == bands.value_counts().to_dict()
 
 
-def test_choices_are_off_by_rows(everything: Path) -> None:
+def test_errors_of_quantiles_are_in_rows(rehearsal_of_all_aggregates: Path) -> None:
     """In tables of units with one row each the exact quantile has no row between it and its rank."""
-    found = truth(everything, "values")
-    visits = people(everything).query("sex == 'f' and age == age")
+    found = truth(rehearsal_of_all_aggregates, "values")
+    visits = people(rehearsal_of_all_aggregates).query("sex == 'f' and age == age")
     assert found["unbounded_middle"][0] == np.sort(visits["age"])[-(-len(visits) // 2) - 1]
     assert found["unbounded_high"][0] == visits["age"].max()
     assert (found[["off_middle", "off_low", "off_high", "off_tenth", "off_most"]] >= 0).all(
@@ -109,7 +112,7 @@ def test_choices_are_off_by_rows(everything: Path) -> None:
     assert (found["off_middle"][same] == 0).all()
 
 
-def test_keys_alone_are_all_in_the_truth(tmp_path: Path) -> None:
+def test_truth_has_all_private_keys_without_columns(tmp_path: Path) -> None:
     alone = yaml.safe_load(FOUND.replace("MECHANISM", "gaussian_threshold"))
     for query in alone["queries"].values():
         query.pop("columns")
@@ -124,7 +127,7 @@ def test_keys_alone_are_all_in_the_truth(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "mechanism", ["partition_selection", "truncated_laplace", "gaussian_threshold"]
 )
-def test_keys_that_are_not_public_are_all_in_the_truth(tmp_path: Path, mechanism: str) -> None:
+def test_truth_has_all_private_keys(tmp_path: Path, mechanism: str) -> None:
     path = write(tmp_path, FOUND.replace("MECHANISM", mechanism))
     folder = rehearse(read_declaration(path), bits=Keyed("found"))
     found, published = truth(folder, "found"), pq.read_table(folder / "found.parquet")
@@ -138,10 +141,10 @@ def test_keys_that_are_not_public_are_all_in_the_truth(tmp_path: Path, mechanism
     assert dprelease.verify(folder, rehearsal=True).ok
 
 
-def test_every_published_table_has_its_truth_and_its_errors(
-    everything: Path, agreeing: Path
+def test_every_table_has_truth_and_errors(
+    rehearsal_of_all_aggregates: Path, consistent_rehearsal: Path
 ) -> None:
-    for folder in (everything, agreeing):
+    for folder in (rehearsal_of_all_aggregates, consistent_rehearsal):
         record = json.loads((folder / "manifest.json").read_text())
         readable = {
             file["name"]
@@ -156,15 +159,15 @@ def test_every_published_table_has_its_truth_and_its_errors(
         assert {f"{name}.parquet" for name in told} == readable
 
 
-def test_tables_that_agree_have_true_totals_that_agree(agreeing: Path) -> None:
-    by_sex = truth(agreeing, "tables/agree_state_sex").groupby("state")["true_n"].sum()
-    states = truth(agreeing, "estimates/agree_state").set_index("state")["true_n"]
+def test_consistent_tables_have_consistent_truth(consistent_rehearsal: Path) -> None:
+    by_sex = truth(consistent_rehearsal, "tables/agree_state_sex").groupby("state")["true_n"].sum()
+    states = truth(consistent_rehearsal, "estimates/agree_state").set_index("state")["true_n"]
     assert by_sex.to_dict() == states.to_dict()
-    errors = json.loads((agreeing / ERRORS).read_text())
+    errors = json.loads((consistent_rehearsal / ERRORS).read_text())
     assert all(row["covered"] is not None for row in errors if row["table"].startswith("tables/"))
 
 
-def test_margins_cover_as_often_as_they_say(tmp_path: Path) -> None:
+def test_margins_have_the_stated_coverage(tmp_path: Path) -> None:
     """1,600 cells of noise whose margins hold exactly 95 % or a little more."""
     release = SMALL.replace("group_by: [city]", "group_by: [day]").replace("homes", "days")
     path = write(tmp_path, release)
@@ -180,7 +183,7 @@ def test_margins_cover_as_often_as_they_say(tmp_path: Path) -> None:
     assert sum(one["cells"] for one in told["classes"]) == 1600
 
 
-def test_invariants_are_those_of_the_invented_people(tmp_path: Path) -> None:
+def test_invariants_equal_the_synthetic_people(tmp_path: Path) -> None:
     folder = rehearse(read_declaration(write(tmp_path, EXACT)), rows={"visits": 2_000})
     for name in ("estimates/agree_state", "tables/agree_state", "tables/agree_total"):
         found = truth(folder, name)
@@ -207,7 +210,7 @@ def watched(paths: list[Path]) -> set[str]:
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("there", ["canary", "unreadable", "a pipe", "a folder", "missing"])
-def test_no_declared_source_is_opened(tmp_path: Path, there: str) -> None:
+def test_rehearsal_opens_no_declared_source(tmp_path: Path, there: str) -> None:
     """What a pipe holds would be waited for, what is unreadable refused, a canary be found."""
     path = write(tmp_path)
     sources = [tmp_path / name for name in ("secret/visits.csv", "nowhere.parquet", "nowhere.csv")]
@@ -246,7 +249,7 @@ def test_exact_answers_need_stand_ins(tmp_path: Path) -> None:
         list(truths(stand_ins, resolve(declaration)))
 
 
-def test_no_ledger_is_charged_or_made(tmp_path: Path) -> None:
+def test_rehearsal_charges_no_ledger(tmp_path: Path) -> None:
     path = write(tmp_path)
     rehearse(read_declaration(path), rows={"visits": 300})
     assert not (tmp_path / "ledger.sqlite").exists()
@@ -261,8 +264,10 @@ def test_no_ledger_is_charged_or_made(tmp_path: Path) -> None:
 # What it is told from
 
 
-def test_a_rehearsal_is_no_release(everything: Path, agreeing: Path) -> None:
-    for folder in (everything, agreeing):
+def test_rehearsal_is_no_release(
+    rehearsal_of_all_aggregates: Path, consistent_rehearsal: Path
+) -> None:
+    for folder in (rehearsal_of_all_aggregates, consistent_rehearsal):
         report = dprelease.verify(folder, rehearsal=True)
         assert report.ok, report.findings
         assert report.to_json()["rehearsal"] is True
@@ -270,7 +275,7 @@ def test_a_rehearsal_is_no_release(everything: Path, agreeing: Path) -> None:
             dprelease.areas(folder, {"leaf": [], "area": []})
 
 
-def test_verify_ends_well_for_a_rehearsal_only_where_it_is_asked_for(tmp_path: Path) -> None:
+def test_verify_of_a_rehearsal_needs_the_option(tmp_path: Path) -> None:
     folder = rehearse(read_declaration(write(tmp_path, SMALL)), rows={"homes": 100})
     assert [f.code for f in dprelease.verify(folder).findings] == ["DP-VERIFY-019"]
     shown = CliRunner().invoke(app, ["verify", str(folder)])
@@ -286,15 +291,15 @@ def test_verify_ends_well_for_a_rehearsal_only_where_it_is_asked_for(tmp_path: P
     assert not (folder / "manifest.json.sig").exists()
 
 
-def test_every_reader_of_releases_asks_for_its_format(everything: Path) -> None:
+def test_readers_refuse_rehearsals(rehearsal_of_all_aggregates: Path) -> None:
     for model in FORMS.values():
         if model is not RehearsalManifest:
             with pytest.raises(DpReleaseError) as caught:
-                read_sealed(everything, model)
+                read_sealed(rehearsal_of_all_aggregates, model)
             assert caught.value.code == "DP-VERIFY-025"
 
 
-def test_a_release_is_no_rehearsal(tmp_path: Path) -> None:
+def test_release_is_no_rehearsal(tmp_path: Path) -> None:
     path = write(tmp_path, SMALL)
     homes = pa.table({"city": ["Bern", "Thun"], "rooms": [3, 4]})
     folder = run(read_declaration(path), frames={"homes": homes})
@@ -302,15 +307,15 @@ def test_a_release_is_no_rehearsal(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, ["verify", str(folder), "--rehearsal"]).exit_code == 4
 
 
-def rewritten(folder: Path, record: dict[str, Any]) -> None:
+def write_manifest(folder: Path, record: dict[str, Any]) -> None:
     (folder / "manifest.json").write_bytes(canonical(with_digest(record)))
 
 
-def test_the_mark_can_not_be_dropped_unnoticed(tmp_path: Path) -> None:
+def test_missing_mark_of_a_rehearsal_is_found(tmp_path: Path) -> None:
     """A manifest written anew as a release's, with or without the truth beside it, is found."""
     folder = rehearse(read_declaration(write(tmp_path, SMALL)), rows={"homes": 100})
     record = as_release(json.loads((folder / "manifest.json").read_text()))
-    rewritten(folder, {n: v for n, v in record.items() if n != "digest"})
+    write_manifest(folder, {n: v for n, v in record.items() if n != "digest"})
     codes = {f.code for f in dprelease.verify(folder).findings}
     assert codes == {"DP-VERIFY-005", "DP-VERIFY-006"}
     for path in sorted((folder / "truth").rglob("*"), reverse=True):
@@ -333,7 +338,7 @@ def test_the_mark_can_not_be_dropped_unnoticed(tmp_path: Path) -> None:
         ("rows", "number of invented rows"),
     ],
 )
-def test_what_is_said_of_the_truth_is_checked(tmp_path: Path, what: str, problem: str) -> None:
+def test_tampered_truth_is_found(tmp_path: Path, what: str, problem: str) -> None:
     folder = rehearse(read_declaration(write(tmp_path, SMALL)), rows={"homes": 100})
     record = json.loads((folder / "manifest.json").read_text())
     told, name = record["rehearsal"], folder / "truth/rooms.parquet"
@@ -358,13 +363,13 @@ def test_what_is_said_of_the_truth_is_checked(tmp_path: Path, what: str, problem
         told["stand_ins"][0]["rows"] = 99
     for file in told["truth"]:
         file["sha256"] = sha256((folder / file["name"]).read_bytes())
-    rewritten(folder, {n: v for n, v in record.items() if n != "digest"})
+    write_manifest(folder, {n: v for n, v in record.items() if n != "digest"})
     findings = dprelease.verify(folder, rehearsal=True).findings
     assert {finding.code for finding in findings} == {"DP-VERIFY-021"}
     assert any(problem in finding.cause for finding in findings)
 
 
-def test_a_rehearsal_replaces_rehearsals_alone(tmp_path: Path) -> None:
+def test_rehearsal_replaces_rehearsals_only(tmp_path: Path) -> None:
     declaration = read_declaration(write(tmp_path, SMALL))
     first = rehearse(declaration, rows={"homes": 10})
     with pytest.raises(OutputError) as caught:
@@ -383,7 +388,7 @@ def test_a_rehearsal_replaces_rehearsals_alone(tmp_path: Path) -> None:
     assert dprelease.verify(first).ok  # a release may take the place of a rehearsal
 
 
-def test_a_later_run_reads_no_invented_people(tmp_path: Path) -> None:
+def test_sources_matching_rehearsal_files_are_refused(tmp_path: Path) -> None:
     """A source whose pattern finds what a rehearsal would write is refused."""
     path = write(tmp_path, SMALL)
     table = tmp_path / "homes.yaml"
@@ -400,7 +405,7 @@ def test_a_later_run_reads_no_invented_people(tmp_path: Path) -> None:
 # On a public file
 
 
-def test_a_public_file_stands_in(tmp_path: Path) -> None:
+def test_rehearsal_on_a_public_file(tmp_path: Path) -> None:
     path = write(tmp_path, SMALL)
     public = tmp_path / "census.csv"
     public.write_text("city,rooms\nBern,1\nBern,2\nWald,9\n")
@@ -426,7 +431,7 @@ def test_a_public_file_stands_in(tmp_path: Path) -> None:
         (["a.csv", "a.csv=homes"], "already"),
     ],
 )
-def test_files_that_can_not_stand_in(tmp_path: Path, on: list[str], problem: str) -> None:
+def test_unusable_public_files_are_refused(tmp_path: Path, on: list[str], problem: str) -> None:
     path = write(tmp_path, SMALL)
     table = tmp_path / "homes.yaml"
     table.write_text(table.read_text().replace("nowhere.parquet", "'*.parquet'"))
@@ -454,7 +459,7 @@ LINKS = [None, "symlink_to", "hardlink_to"]
     # Which files a folder has that another engine reads, nobody looks: no second name is known.
     [one for one in product(FOUND_BY, LINKS) if one != (FOUND_BY[-1], "hardlink_to")],
 )
-def test_no_source_of_any_declared_table_stands_in_for_another(
+def test_declared_sources_are_refused_as_public_files(
     tmp_path: Path, to: str, source: str, link: str | None
 ) -> None:
     here = tmp_path / "secret"
@@ -476,7 +481,7 @@ def test_no_source_of_any_declared_table_stands_in_for_another(
     assert not (here / "out").exists()
 
 
-def test_a_file_for_one_of_several_tables_is_named(tmp_path: Path) -> None:
+def test_public_file_needs_a_table_name(tmp_path: Path) -> None:
     with pytest.raises(DeclarationError) as caught:
         dprelease.rehearse(write(tmp_path), on="public.csv")
     assert caught.value.code == "DP-REHEARSE-003"
@@ -484,13 +489,13 @@ def test_a_file_for_one_of_several_tables_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rows", ["0", "many", "homes=", "streets=5", "-1", "1e3", "10000000000"])
-def test_what_is_no_number_of_rows(tmp_path: Path, rows: str) -> None:
+def test_invalid_numbers_of_rows_are_refused(tmp_path: Path, rows: str) -> None:
     done = CliRunner().invoke(app, ["rehearse", str(write(tmp_path, SMALL)), "--rows", rows])
     assert done.exit_code == 2
     assert "DP-REHEARSE-002" in done.output
 
 
-def test_what_a_command_answers(tmp_path: Path) -> None:
+def test_output_of_rehearse_command(tmp_path: Path) -> None:
     path = write(tmp_path, SMALL)
     done = CliRunner().invoke(app, ["rehearse", str(path), "--rows", "homes=50", "--json"])
     answer = json.loads(done.output)
@@ -504,7 +509,7 @@ def test_what_a_command_answers(tmp_path: Path) -> None:
     assert "Not written" not in shown.output
 
 
-def test_formats_that_could_not_say_that_they_are_of_a_rehearsal_are_not_written(
+def test_formats_without_a_rehearsal_mark_are_not_written(
     tmp_path: Path,
 ) -> None:
     """The command tells which; the page can be made of it."""

@@ -1,4 +1,4 @@
-"""Names of ours beside the users': whatever a published column or a key is called, all is told."""
+"""Names of truth columns never collide with published columns or keys."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def rehearsed(folder: Path, one: str, other: str, key: str, situation: str, answ
 @pytest.mark.share(0.2)
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_a_published_column_may_have_any_name(
+def test_published_column_may_have_any_name(
     tmp_path: Path, one: str, other: str, situation: str
 ) -> None:
     answer = "median" if situation == "public keys" and "off" in one + other else "sum"
@@ -78,15 +78,13 @@ def test_a_published_column_may_have_any_name(
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_a_key_may_have_any_name(tmp_path: Path, key: str) -> None:
+def test_key_may_have_any_name(tmp_path: Path, key: str) -> None:
     folder = rehearsed(tmp_path, "n", "x", key, "public keys", "median")
     assert dprelease.verify(folder, rehearsal=True).ok
 
 
 @pytest.mark.parametrize(("other", "key"), [("true_x", "sector"), ("y", "true_x")])
-def test_a_report_reads_the_truth_and_no_column_of_its_name(
-    tmp_path: Path, other: str, key: str
-) -> None:
+def test_report_reads_truth_columns_only(tmp_path: Path, other: str, key: str) -> None:
     """`true_x` is published here: with noise, and of another column, or as a key."""
     folder = rehearsed(tmp_path, "x", other, key, "public keys", "sum")
     kinds = pq.read_schema(folder / "asked.parquet")
@@ -109,7 +107,7 @@ def test_a_report_reads_the_truth_and_no_column_of_its_name(
     assert batch.column("x").to_pylist() != truth.column("true_x").to_pylist()
 
 
-def test_no_two_names_are_the_same_whatever_their_case_and_order() -> None:
+def test_truth_column_names_are_distinct() -> None:
     published = ["rows", "true_rows", "x", "true_x", "unbounded_x", "off_true_x", "IS_published"]
     names = truth_columns(["True_Rows_"], published)
     own = [*names.true.values(), *names.unbounded.values(), *names.off.values()]
@@ -118,7 +116,7 @@ def test_no_two_names_are_the_same_whatever_their_case_and_order() -> None:
     assert names == truth_columns(["True_Rows_"], reversed(published))
 
 
-def test_names_are_plain_where_nothing_else_has_them() -> None:
+def test_truth_column_names_are_plain_by_default() -> None:
     names = truth_columns(["sex"], ["n"])
     assert names.true == {"n": "true_n"}
     assert names.unbounded == {"n": "unbounded_n"}

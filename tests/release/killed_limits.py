@@ -51,7 +51,7 @@ def count_steps(release: Path) -> int:
         return int(text.read())
 
 
-def killed_at(release: Path, target: int, *, wait: bool = True) -> int:
+def run_killed_at(release: Path, target: int, *, wait: bool = True) -> int:
     """Return whether a run was killed at its step; without `wait`, its process, which still runs."""
     child = os.fork()
     if child == 0:

@@ -1,4 +1,4 @@
-"""No byte of the data, nor of a true aggregate, is left anywhere; kills leave all or nothing."""
+"""No byte of the data or of a true aggregate is left anywhere; a kill leaves all or nothing."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ for line in sys.stdin:
 """For each number that it reads: a fork runs the release, and is killed at that step of it."""
 
 
-def everything_below(folder: Path) -> dict[str, bytes]:
+def read_all_below(folder: Path) -> dict[str, bytes]:
     """Return every file's bytes, and the decoded values of every Parquet file."""
     found = {}
     for path in folder.rglob("*"):
@@ -94,7 +94,7 @@ def run_cli(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
     return processes.run(command, cwd=folder, env=environment, capture_output=True)
 
 
-def test_no_cell_reaches_any_byte(tmp_path: Path) -> None:
+def test_no_cell_value_reaches_any_output(tmp_path: Path) -> None:
     write(tmp_path, [*ROWS, *CANARY_ROWS])
     outputs = [
         run_cli(tmp_path, "run", "release.yaml"),
@@ -108,7 +108,7 @@ def test_no_cell_reaches_any_byte(tmp_path: Path) -> None:
     outputs.append(run_cli(tmp_path, "run", "release.yaml", "--overwrite"))
     assert outputs[-1].returncode == 2
     (tmp_path / "people.csv").unlink()
-    held = everything_below(tmp_path)
+    held = read_all_below(tmp_path)
     for i, done in enumerate(outputs):
         held[f"output {i}"] = done.stdout + done.stderr
     for name, data in held.items():
@@ -119,8 +119,8 @@ def test_no_cell_reaches_any_byte(tmp_path: Path) -> None:
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("ending", ["sqlite", "xlsx"])
-def test_no_cell_of_a_database_or_workbook_reaches_any_byte(ending: str, tmp_path: Path) -> None:
-    """In a run, and in one that is refused for a file that is cut off."""
+def test_no_cell_of_database_or_workbook_reaches_any_output(ending: str, tmp_path: Path) -> None:
+    """Also when the run is refused because the file is truncated."""
     write(tmp_path)
     rows = [line.strip().split(",") for line in [HEADER, *ROWS, *CANARY_ROWS]]
     file, told = tmp_path / f"people.{ending}", f"people.{ending}"
@@ -144,7 +144,7 @@ def test_no_cell_of_a_database_or_workbook_reaches_any_byte(ending: str, tmp_pat
     failed = 1 if ending == "sqlite" else 2  # its rows were being read; the other can't be opened
     assert [done.returncode for done in outputs] == [0, failed], outputs[0].stderr
     file.unlink()
-    held = everything_below(tmp_path)
+    held = read_all_below(tmp_path)
     for i, done in enumerate(outputs):
         held[f"output {i}"] = done.stdout + done.stderr
     for name, data in held.items():
@@ -154,7 +154,7 @@ def test_no_cell_of_a_database_or_workbook_reaches_any_byte(ending: str, tmp_pat
 
 
 @pytest.fixture
-def killed_at(tmp_path: Path) -> Iterator[Callable[[int], int]]:
+def run_killed_at(tmp_path: Path) -> Iterator[Callable[[int], int]]:
     """Return how a run ends that is killed at a step; imports are made once."""
     command = [sys.executable, "-c", STEPS, str(tmp_path / "release.yaml"), str(tmp_path / "steps")]
     with processes.started(
@@ -175,17 +175,17 @@ def killed_at(tmp_path: Path) -> Iterator[Callable[[int], int]]:
 
 
 @pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.audit)])
-def test_a_kill_at_any_step_leaves_one_whole_release(
-    every: int, killed_at: Callable[[int], int], tmp_path: Path
+def test_kill_at_any_step_leaves_one_complete_release(
+    every: int, run_killed_at: Callable[[int], int], tmp_path: Path
 ) -> None:
     """SIGKILL before and after every step: what is readable verifies, and the next run succeeds."""
     write(tmp_path, [*ROWS, *CANARY_ROWS])
-    assert killed_at(0) == 0
+    assert run_killed_at(0) == 0
     steps = int((tmp_path / "steps").read_text())
     assert steps > 30
     target = tmp_path / "out" / "people"
     for at in range(1, steps + 1, every):
-        assert killed_at(at) == -signal.SIGKILL
+        assert run_killed_at(at) == -signal.SIGKILL
         readable = [path for path in (tmp_path / "out").iterdir() if path.name == "people"]
         waiting = list((tmp_path / "out").glob(".people.dprelease-replaced"))
         assert readable or waiting  # one whole release exists at every instant
@@ -193,7 +193,7 @@ def test_a_kill_at_any_step_leaves_one_whole_release(
             assert verify(folder).ok
         staged = list((tmp_path / "out").glob(".people.dprelease-staging-*"))
         assert all(path.stat().st_mode & 0o077 == 0 or at > steps - 12 for path in staged)
-        for name, data in everything_below(tmp_path / "out").items():
+        for name, data in read_all_below(tmp_path / "out").items():
             assert not any(mark in data for mark in MARKS[:4]), name
     done = run_cli(tmp_path, "run", "release.yaml", "--overwrite")
     assert done.returncode == 0, done.stderr

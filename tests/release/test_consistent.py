@@ -1,4 +1,4 @@
-"""Releases of tables that agree: what is published adds up, tells its errors, and is verified."""
+"""Releases of consistent tables add up, state their errors, and pass verify."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import dprelease
 from dprelease.consistency.estimates import pieces
 from dprelease.consistency.family import integer_pieces
 from tests.covering import spread
-from tests.release.families_of_areas import BY_ID, DEFAULTS, TOWNS, TREE, people, published
+from tests.release.area_family import BY_ID, DEFAULTS, TOWNS, TREE, people_rows, publish_family
 
 WHOLE = "{non_negative: true}"
 CASES: dict[str, dict[str, str]] = {
@@ -65,7 +65,7 @@ CASES: dict[str, dict[str, str]] = {
 }  # fmt: skip
 
 
-def frames(folder: Path, kind: str) -> dict[str, pa.Table]:
+def read_tables(folder: Path, kind: str) -> dict[str, pa.Table]:
     return {path.stem: pq.read_table(path) for path in sorted((folder / kind).glob("*.parquet"))}
 
 
@@ -82,9 +82,9 @@ def sums(table: pa.Table, column: str) -> list[float]:
 
 @pytest.mark.share(0.2)
 @pytest.mark.parametrize("what", spread([(what,) for what in CASES], 0.6))
-def test_what_is_published_adds_up_and_is_verified(what: str, tmp_path: Path) -> None:
+def test_published_tables_add_up_and_verify(what: str, tmp_path: Path) -> None:
     """Every total in every table, exactly: floats of multiples of a power of two too."""
-    folder = published(tmp_path, **CASES[what])
+    folder = publish_family(tmp_path, **CASES[what])
     report = dprelease.verify(folder)
     assert report.ok, [str(finding) for finding in report.findings]
     assert "they pass the second check of 'consistent'" in report.checked
@@ -92,21 +92,21 @@ def test_what_is_published_adds_up_and_is_verified(what: str, tmp_path: Path) ->
     columns = [name for name in ("n", "pay") if f"{name}: {{" in names or names == name]
     exact = CASES[what].get("step") != "0.01"
     for kind in ("estimates", "tables"):
-        held = frames(folder, kind)
+        held = read_tables(folder, kind)
         for column in columns:
             totals = {name: sum(sums(table, column)) for name, table in held.items()}
             least, most = min(totals.values(), default=0), max(totals.values(), default=0)
             assert least == most if exact else abs(most - least) < 1e-6, (kind, totals)
-    for table in frames(folder, "tables").values():
+    for table in read_tables(folder, "tables").values():
         for column in columns:
             assert min(table[column].to_pylist(), default=0) >= 0
 
 
 @pytest.mark.share(0.2)
 @pytest.mark.parametrize("what", ["areas", "whole sums", "fast", "zeros", "records"])
-def test_the_same_measurements_give_the_same_bytes(what: str, tmp_path: Path) -> None:
-    one = published(tmp_path / "one", **CASES[what])
-    other = published(tmp_path / "other", **CASES[what])
+def test_same_measurements_give_same_bytes(what: str, tmp_path: Path) -> None:
+    one = publish_family(tmp_path / "one", **CASES[what])
+    other = publish_family(tmp_path / "other", **CASES[what])
     names = sorted(path.relative_to(one) for path in one.rglob("*.parquet"))
     for name in names:
         assert (one / name).read_bytes() == (other / name).read_bytes()
@@ -115,23 +115,25 @@ def test_the_same_measurements_give_the_same_bytes(what: str, tmp_path: Path) ->
 
 @pytest.mark.share(0.2)
 @pytest.mark.parametrize("what", ["areas", "whole sums", "fast", "zeros", "records"])
-def test_pieces_do_not_matter(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither those of the tree nor those of files."""
-    whole = published(tmp_path / "whole", **CASES[what])
+def test_piece_sizes_do_not_change_results(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pieces of the tree and pieces of files."""
+    whole = publish_family(tmp_path / "whole", **CASES[what])
     for held in (pieces, integer_pieces):  # the last default is how many cells a piece may have
         monkeypatch.setattr(held, "__defaults__", (*(held.__defaults__ or ())[:-1], 1))
     monkeypatch.setattr("dprelease.tables.formats.BATCH_ROWS", 3)
     monkeypatch.setattr("dprelease.postprocess.consistent.published.AT_ONCE", 5)
     monkeypatch.setattr("dprelease.postprocess.consistent.additivity.AT_ONCE", 5)
     monkeypatch.setattr("dprelease.postprocess.consistent.piece_rows.AT_ONCE", 7)
-    cut = published(tmp_path / "cut", **CASES[what])
+    cut = publish_family(tmp_path / "cut", **CASES[what])
     for path in whole.rglob("*.parquet"):
         assert path.read_bytes() == (cut / path.relative_to(whole)).read_bytes()
     assert dprelease.verify(cut).ok
 
 
-def test_invented_persons_are_as_many_as_the_tables_say(tmp_path: Path) -> None:
-    folder = published(tmp_path, **CASES["records"])
+def test_synthetic_records_match_the_tables(tmp_path: Path) -> None:
+    folder = publish_family(tmp_path, **CASES["records"])
     persons = pq.read_table(folder / "records/pop_invented.parquet")
     assert persons.column_names == ["town", "sex", "band"]
     assert b"no row is a real person" in persons.schema.metadata[b"dprelease"]
@@ -153,13 +155,13 @@ def test_invented_persons_are_as_many_as_the_tables_say(tmp_path: Path) -> None:
     assert any("no row is a real person" in words for words in record["words"])
 
 
-def test_tables_of_cliques_add_up_and_give_records(
+def test_marginals_without_full_table_add_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With no table by all keys, and with too many combinations of them for one."""
+    """There is no table by all keys, because it would have too many cells."""
     monkeypatch.setattr("dprelease.postprocess.consistent.values.FEW_CELLS", 1)
     asked = "hierarchy: [state, town]\n    marginals: [[sex, band], [band, old]]"
-    folder = published(
+    folder = publish_family(
         tmp_path, asked=asked, consistent="{non_negative: true, publish: {records: true}}"
     )
     report = dprelease.verify(folder)
@@ -170,11 +172,14 @@ def test_tables_of_cliques_add_up_and_give_records(
         for one in record["columns"][0]["refinement"]
     }
     assert keys == {("band", "old", None), ("sex", "band", ("band",))}
-    held = frames(folder, "tables")
+    held = read_tables(folder, "tables")
     for kind in ("tables", "estimates"):
         for area in ("", "state_", "town_"):
             first, second = (
-                frames(folder, kind)[f"pop_{area}{name}"].to_pandas().groupby("band")["n"].sum()
+                read_tables(folder, kind)[f"pop_{area}{name}"]
+                .to_pandas()
+                .groupby("band")["n"]
+                .sum()
                 for name in ("sex_band", "band_old")
             )
             assert first.equals(second)
@@ -188,48 +193,48 @@ def test_tables_of_cliques_add_up_and_give_records(
         )
 
 
-def test_too_many_invented_persons_are_not_written(
+def test_too_many_synthetic_records_are_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dprelease.postprocess.consistent.values.MOST_RECORDS", 100)
     monkeypatch.setattr("dprelease.postprocess.consistent.record.MOST_RECORDS", 100)
     monkeypatch.setattr("dprelease.postprocess.consistent.second_check.MOST_RECORDS", 100)
-    folder = published(tmp_path, **CASES["records"])
+    folder = publish_family(tmp_path, **CASES["records"])
     assert pq.read_metadata(folder / "records/pop_invented.parquet").num_rows == 0
     assert dprelease.verify(folder).ok
 
 
-def test_large_whole_tables_list_what_is_not_0(
+def test_large_integer_tables_list_nonzero_cells(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dense = published(tmp_path / "dense", rows=30, **CASES["whole sums"])
+    dense = publish_family(tmp_path / "dense", rows=30, **CASES["whole sums"])
     for module in ("values", "second_check"):
         monkeypatch.setattr(f"dprelease.postprocess.consistent.{module}.DENSE", 3)
-    folder = published(tmp_path / "sparse", rows=30, **CASES["whole sums"])
+    folder = publish_family(tmp_path / "sparse", rows=30, **CASES["whole sums"])
     assert dprelease.verify(folder).ok
-    for name, table in frames(dense, "tables").items():
+    for name, table in read_tables(dense, "tables").items():
         rows = [row for row in table.to_pylist() if len(table) <= 3 or row["n"] or row["pay"]]
-        assert frames(folder, "tables")[name].to_pylist() == rows
-    assert len(frames(folder, "tables")["pop_town_band_sex"]) < 36
+        assert read_tables(folder, "tables")[name].to_pylist() == rows
+    assert len(read_tables(folder, "tables")["pop_town_band_sex"]) < 36
     record = json.loads((folder / "manifest.json").read_text())["families"][0]["record"]
     told = {one["name"]: one["cells"] for one in record["whole_tables"]}
     assert told["pop_total"] == "all"
     assert told["pop_town_band_sex"] == "those that are not 0"
 
 
-def test_zeros_are_zeros_and_their_intervals_too(tmp_path: Path) -> None:
-    folder = published(tmp_path, **CASES["zeros"])
-    for name, table in frames(folder, "tables").items():
+def test_structural_zeros_have_zero_intervals(tmp_path: Path) -> None:
+    folder = publish_family(tmp_path, **CASES["zeros"])
+    for name, table in read_tables(folder, "tables").items():
         for row in table.to_pylist() if "band" in name else ():
             if row["band"] != "65-99" and row["old"]:
                 assert [row[f"n{part}"] for part in ("", "_lower", "_upper", "_moe")] == [0] * 4
     # Of no band under 65 is anybody old: the old of all bands are those of the last.
-    for row in frames(folder, "tables")["pop_old"].to_pylist():
+    for row in read_tables(folder, "tables")["pop_old"].to_pylist():
         assert row["n"] >= 0
 
 
-def test_what_the_manifest_says(tmp_path: Path) -> None:
-    folder = published(tmp_path, **CASES["whole sums of cents"])
+def test_manifest_record_of_the_family(tmp_path: Path) -> None:
+    folder = publish_family(tmp_path, **CASES["whole sums of cents"])
     record = json.loads((folder / "manifest.json").read_text())["families"][0]["record"]
     assert record["levels"] == [
         {"name": "whole", "areas": 1}, {"name": "state", "areas": 3}, {"name": "town", "areas": 6},
@@ -237,7 +242,7 @@ def test_what_the_manifest_says(tmp_path: Path) -> None:
     (column,) = record["columns"]
     assert (column["step"], column["confidence"]) == ("0.25", "0.9")
     assert len(column["measured"]) == len(column["standard_errors"]) == 9
-    held = frames(folder, "estimates")
+    held = read_tables(folder, "estimates")
     for told in column["standard_errors"]:
         errors = sorted(held[told["table"]]["pay_se"].to_pylist())
         assert (told["least"], told["largest"]) == (errors[0], errors[-1])
@@ -248,16 +253,16 @@ def test_what_the_manifest_says(tmp_path: Path) -> None:
     assert len(unseen) == len(set(unseen)) == 27
 
 
-def test_estimates_lie_within_their_margins(tmp_path: Path) -> None:
-    """Of all cells and totals, about as many as promised; the truth is known here."""
+def test_margins_cover_the_true_values(tmp_path: Path) -> None:
+    """About as many cells and totals as promised are inside."""
     inside = seen = 0
     for bits in range(4):
-        folder = published(tmp_path / str(bits), bits=str(bits), **CASES["whole sums"])
+        folder = publish_family(tmp_path / str(bits), bits=str(bits), **CASES["whole sums"])
         truth: dict[tuple[str, str], list[int]] = {}
-        for _, town, sex, _, _, pay in people(DEFAULTS["rows"]):
+        for _, town, sex, _, _, pay in people_rows(DEFAULTS["rows"]):
             held = truth.setdefault((str(town), str(sex)), [0, 0])
             held[0], held[1] = held[0] + 1, held[1] + int(str(pay))
-        for row in frames(folder, "tables")["pop_town_sex"].to_pylist():
+        for row in read_tables(folder, "tables")["pop_town_sex"].to_pylist():
             true = truth.get((row["town"], row["sex"]), [0, 0])
             for name, value in zip(("n", "pay"), true, strict=True):
                 seen += 1
@@ -267,10 +272,10 @@ def test_estimates_lie_within_their_margins(tmp_path: Path) -> None:
     assert inside >= 0.8 * seen
 
 
-def test_a_family_beside_other_queries(tmp_path: Path) -> None:
-    """What is asked by itself is published as it was."""
+def test_family_next_to_other_queries(tmp_path: Path) -> None:
+    """The other query is published without changes."""
     more = "  alone:\n    from: people\n    group_by: [sex]\n    columns: {k: {count: '*'}}\n"
-    folder = published(tmp_path, more=more)
+    folder = publish_family(tmp_path, more=more)
     assert dprelease.verify(folder).ok
     assert sorted(path.name for path in folder.glob("*.parquet")) == ["alone.parquet"]
     assert TREE in DEFAULTS["asked"]

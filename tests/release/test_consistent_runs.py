@@ -1,4 +1,4 @@
-"""Tables that agree beside every way to publish, and runs that end in the middle of them."""
+"""Consistent tables with every way to publish, and runs that end in the middle."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dprelease.release.runs.pipeline import run
 from dprelease.system.prefetch import Spread
 from tests.exact.spark import local_spark
 from tests.processes import ended
-from tests.release.families_of_areas import declared, published, written
+from tests.release.area_family import publish_family, read_family, write_family
 from tests.replay import Keyed
 
 ASKED = {"consistent": "{non_negative: true, publish: {records: true}}"}
@@ -55,9 +55,9 @@ WAYS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("way", WAYS)
-def test_frames_give_what_files_give(way: str, tmp_path: Path) -> None:
-    one = published(tmp_path / "file", **WAYS[way])
-    declaration = declared(tmp_path / "frame", **WAYS[way])
+def test_frames_and_files_give_the_same_release(way: str, tmp_path: Path) -> None:
+    one = publish_family(tmp_path / "file", **WAYS[way])
+    declaration = read_family(tmp_path / "frame", **WAYS[way])
     frame = pd.read_csv(tmp_path / "frame/people.csv")
     (tmp_path / "frame/people.csv").unlink()
     other = run(declaration, bits=Keyed("family"), frames={"people": frame})
@@ -65,17 +65,17 @@ def test_frames_give_what_files_give(way: str, tmp_path: Path) -> None:
     assert dprelease.verify(other).ok
 
 
-class Scattered(duckdb.Engine):
-    """An engine that has noise added where the cells are."""
+class EngineWithOwnNoise(duckdb.Engine):
+    """An engine that adds noise where the cells are."""
 
     def noised(self, query: Query, noise: Any) -> Iterator[dict[str, Any]]:
         exact: ExactTable = self.run(query)
         return iter([noise(exact)])
 
 
-def test_noise_that_is_drawn_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(duckdb, "Engine", Scattered)
-    folder = run(declared(tmp_path, **ASKED))
+def test_noise_drawn_by_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(duckdb, "Engine", EngineWithOwnNoise)
+    folder = run(read_family(tmp_path, **ASKED))
     assert dprelease.verify(folder).ok
 
 
@@ -83,10 +83,10 @@ def test_noise_that_is_drawn_elsewhere(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
 @pytest.mark.filterwarnings("ignore")  # of pyspark
 @pytest.mark.parametrize("way", WAYS)
-def test_spark_publishes_the_same(way: str, tmp_path: Path) -> None:
-    one = published(tmp_path / "one", rows=100, **WAYS[way])
+def test_spark_publishes_the_same_files(way: str, tmp_path: Path) -> None:
+    one = publish_family(tmp_path / "one", rows=100, **WAYS[way])
     with local_spark():
-        other = published(tmp_path / "other", rows=100, more="engine: spark\n", **WAYS[way])
+        other = publish_family(tmp_path / "other", rows=100, more="engine: spark\n", **WAYS[way])
     assert files(one) == files(other)
     assert dprelease.verify(other).ok
 
@@ -100,31 +100,31 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_ways_that_have_no_families(what: str, tmp_path: Path) -> None:
+def test_modes_without_consistent_tables_are_refused(what: str, tmp_path: Path) -> None:
     asked, words = REFUSED[what]
     with pytest.raises(DpReleaseError) as caught:
-        run(with_party(declared(tmp_path, **asked), 1 if what == "parties" else None))
+        run(with_party(read_family(tmp_path, **asked), 1 if what == "parties" else None))
     assert words in str(caught.value), str(caught.value)
     assert not (tmp_path / "out").exists()
 
 
-def test_local_releases_have_no_families(tmp_path: Path) -> None:
-    path = written(tmp_path)
+def test_consistent_tables_in_local_mode_are_refused(tmp_path: Path) -> None:
+    path = write_family(tmp_path)
     path.write_text(path.read_text().replace("queries:", "mode: local\nqueries:"))
     with pytest.raises(DpReleaseError) as caught:
         dprelease.read_release(path)
     assert "`records` and no `queries`" in str(caught.value)
 
 
-def test_a_dry_run_and_a_plan_open_nothing(tmp_path: Path) -> None:
-    declaration = declared(tmp_path, **ASKED)
+def test_plan_does_not_open_sources(tmp_path: Path) -> None:
+    declaration = read_family(tmp_path, **ASKED)
     (tmp_path / "people.csv").unlink()
     release = dprelease.Release(declaration)
     assert len(release.plan().columns) == 9
 
 
-def charged(folder: Path) -> Ledger:
-    """Return a ledger that holds ten times the price of the release beside it."""
+def open_ledger(folder: Path) -> Ledger:
+    """Return a ledger with ten times the budget of the release in the same folder."""
     ledger = Ledger(folder / "ledger.sqlite")
     ledger.open_account(
         Account(IDENTITY, "add_remove", "each row", Fraction(10), Fraction(1, 10**4), None)
@@ -132,7 +132,7 @@ def charged(folder: Path) -> Ledger:
     return ledger
 
 
-def stopped(
+def fail_after(
     self: Consistent, noised: Sequence[NoisedTable], after: int
 ) -> Iterator[tuple[str, Batch]]:
     for i, batch in enumerate(VALUES(self, noised)):
@@ -143,13 +143,15 @@ def stopped(
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("after", [0, 1, 9, 17])
-def test_a_run_that_fails_among_the_tables_leaves_nothing(
+def test_run_that_fails_between_tables_leaves_nothing(
     after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whichever files are open by then; the price is paid, for rows had been read."""
-    declaration = declared(tmp_path, more="ledger: ledger.sqlite\n", **ASKED)
-    ledger = charged(tmp_path)
-    monkeypatch.setattr(Consistent, "values", lambda self, noised, _: stopped(self, noised, after))
+    """Whichever files are open; the budget is spent, because rows were read."""
+    declaration = read_family(tmp_path, more="ledger: ledger.sqlite\n", **ASKED)
+    ledger = open_ledger(tmp_path)
+    monkeypatch.setattr(
+        Consistent, "values", lambda self, noised, _: fail_after(self, noised, after)
+    )
     with pytest.raises(MemoryError) as caught:
         run(declaration, bits=Keyed("family"))
     assert State.CHARGED.value in " ".join(caught.value.__notes__)
@@ -157,7 +159,7 @@ def test_a_run_that_fails_among_the_tables_leaves_nothing(
     assert float(ledger.state().spent(IDENTITY)) > 0
 
 
-def killed(
+def kill_after_two_batches(
     self: Consistent, noised: Sequence[NoisedTable], spread: Spread
 ) -> Iterator[tuple[str, Batch]]:
     batches = VALUES(self, noised, spread)
@@ -166,14 +168,14 @@ def killed(
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_run_that_is_killed_among_the_tables(tmp_path: Path) -> None:
-    """Nothing is readable; the next run removes what was left, and is whole."""
+def test_run_killed_between_tables_is_not_readable(tmp_path: Path) -> None:
+    """The next run removes what was left, and is complete."""
     asked = {**ASKED, "more": "ledger: ledger.sqlite\n"}
-    declaration = declared(tmp_path, **asked)
-    charged(tmp_path)
+    declaration = read_family(tmp_path, **asked)
+    open_ledger(tmp_path)
     child = os.fork()
     if child == 0:
-        Consistent.values = killed  # type: ignore[method-assign,assignment]
+        Consistent.values = kill_after_two_batches  # type: ignore[method-assign,assignment]
         try:
             run(declaration, bits=Keyed("family"))
         finally:
@@ -185,9 +187,9 @@ def test_a_run_that_is_killed_among_the_tables(tmp_path: Path) -> None:
     assert dprelease.verify(folder, ledger=tmp_path / "ledger.sqlite").ok
 
 
-def test_findings_name_files_and_lines(tmp_path: Path) -> None:
+def test_errors_name_files_and_lines(tmp_path: Path) -> None:
     with pytest.raises(Findings) as caught:
         dprelease.Release(
-            declared(tmp_path, columns="{m: {variance: pay}, d: {count_distinct: age}}")
+            read_family(tmp_path, columns="{m: {variance: pay}, d: {count_distinct: age}}")
         ).plan()
     assert all(one.place.file == "release.yaml" and one.place.line for one in caught.value.errors)

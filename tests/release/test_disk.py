@@ -1,4 +1,4 @@
-"""What a release writes at most is known before, and a disk without that room is refused."""
+"""The size of a release is bounded before the run, and a disk without that space is refused."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration
 from dprelease.tables.family_tables import PIECE_ROWS
 from dprelease.tables.formats import write_table
-from tests.release.families_of_areas import BY_ID, TREE, declared, published
+from tests.release.area_family import BY_ID, TREE, publish_family, read_family
 from tests.release.test_consistent import CASES, WHOLE
-from tests.release.test_consistent_runs import charged
+from tests.release.test_consistent_runs import open_ledger
 from tests.replay import Keyed
 
 WIDE: dict[str, dict[str, Any]] = {
@@ -46,45 +46,45 @@ WIDE: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def bytes_of(declaration: Declaration) -> int:
+def planned_bytes(declaration: Declaration) -> int:
     return max_bytes(prepare(declaration)[1].families)
 
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("what", WIDE)
-def test_tables_take_no_more_than_was_told(what: str, tmp_path: Path) -> None:
-    """However wide the noise; and not a hundred times less, once there are some cells."""
-    folder = published(tmp_path, **WIDE[what])
+def test_tables_take_at_most_the_planned_bytes(what: str, tmp_path: Path) -> None:
+    """For any width of the noise. The bound is less than a hundred times too large."""
+    folder = publish_family(tmp_path, **WIDE[what])
     known = what != "records"  # of which there are as many as people: nobody declares how many
     tables = [path for path in folder.rglob("*.parquet") if known or path.parent.name != "records"]
     written = sum(path.stat().st_size for path in tables)
-    most = bytes_of(declared(tmp_path / "again", **WIDE[what]))
+    most = planned_bytes(read_family(tmp_path / "again", **WIDE[what]))
     assert written <= most
     assert most < 100 * written + (1 << 17)
 
 
-def test_the_bound_of_many_cells_is_near(tmp_path: Path) -> None:
-    """Noise that no compression makes smaller: 10 bytes a cell, most of them the noise's own."""
+def test_planned_bytes_of_many_cells_are_close(tmp_path: Path) -> None:
+    """Wide noise can't be compressed: 10 bytes a cell."""
     path = tmp_path / "towns.csv"
     given: dict[str, Any] = {
         "budget": "epsilon: 1e-8, delta: 1e-6", "mechanism": "gaussian", "rows": 1,
         "asked": "hierarchy: [town]\n    group_by: [age, sex]",
     }  # fmt: skip
-    declared(tmp_path, **given)
+    read_family(tmp_path, **given)
     path.write_text("town,state\n" + "".join(f"a town {i:05},ZH\n" for i in range(800)))
     people = tmp_path / "people.yaml"
     people.write_text(people.read_text().replace("[ZH, BE, UR]", "[ZH]"))
     from dprelease.schema.load import read_declaration
 
     declaration = read_declaration(tmp_path / "release.yaml")
-    most = bytes_of(declaration)
+    most = planned_bytes(declaration)
     folder = run(declaration, bits=Keyed("disk"))
     written = sum(path.stat().st_size for path in folder.rglob("*.parquet"))
     assert written <= most < 3 * written
 
 
-class Little:
-    """A disk that has so many bytes left, as `os.statvfs` tells it."""
+class SmallDisk:
+    """A disk with so many free bytes, as `os.statvfs` returns it."""
 
     def __init__(self, free: int) -> None:
         self.free, self.asked = free, list[Path]()
@@ -97,16 +97,16 @@ class Little:
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_a_release_that_does_not_fit(
+def test_release_larger_than_the_disk_is_refused(
     overwrite: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is refused before a row is read and before anything is charged, and leaves nothing."""
+    """Before a row is read and before anything is charged; nothing is left."""
     if overwrite:
-        published(tmp_path)
-    declaration = declared(tmp_path, more="ledger: ledger.sqlite\n")
-    ledger = charged(tmp_path)
+        publish_family(tmp_path)
+    declaration = read_family(tmp_path, more="ledger: ledger.sqlite\n")
+    ledger = open_ledger(tmp_path)
     before = {path for path in tmp_path.rglob("*") if path.is_file()}
-    little = Little(10_000)
+    little = SmallDisk(10_000)
     monkeypatch.setattr(disk.os, "statvfs", little)
     monkeypatch.setattr(duckdb, "Engine", None)
     with pytest.raises(OutputError) as caught:
@@ -120,8 +120,10 @@ def test_a_release_that_does_not_fit(
     assert {folder.parent for folder in little.asked} == {tmp_path / "out"}
 
 
-def test_a_release_that_fits_just(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    declaration = declared(tmp_path)
+def test_release_that_just_fits_is_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declaration = read_family(tmp_path)
     needed: list[int] = []
 
     def seen(folder: Path, name: str, bytes_: int, place: Any, beside: object) -> None:
@@ -131,7 +133,7 @@ def test_a_release_that_fits_just(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     run(declaration)
     monkeypatch.undo()
     for free, fits in ((needed[0] + 512, True), (needed[0] - 512, False)):
-        monkeypatch.setattr(disk.os, "statvfs", Little(free))
+        monkeypatch.setattr(disk.os, "statvfs", SmallDisk(free))
         if fits:
             assert run(declaration, overwrite=True).is_dir()
         else:
@@ -139,26 +141,28 @@ def test_a_release_that_fits_just(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
                 run(declaration, overwrite=True)
 
 
-def test_the_disk_is_that_of_the_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a link to a folder that may be a mount of its own."""
+def test_free_space_is_checked_on_the_disk_of_the_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The output is a link to a folder, which may be another mount."""
     (tmp_path / "elsewhere").mkdir()
-    declaration = declared(tmp_path / "release")
+    declaration = read_family(tmp_path / "release")
     (tmp_path / "release/out").symlink_to(tmp_path / "elsewhere")
-    little = Little(1)
+    little = SmallDisk(1)
     monkeypatch.setattr(disk.os, "statvfs", little)
     with pytest.raises(OutputError, match="DP-OUTPUT-015"):
         run(declaration)
     assert {folder.parent.resolve() for folder in little.asked} == {tmp_path / "elsewhere"}
 
 
-def test_what_people_read() -> None:
+def test_size_texts() -> None:
     assert [size_text(n) for n in (0, 999, 1_500, 2_340_000, 10**13)] == [
         "0 bytes", "999 bytes", "1.5 kB", "2.34 MB", "10 TB",
     ]  # fmt: skip
 
 
-def test_plans_tell_the_disk(tmp_path: Path) -> None:
-    declared(tmp_path)
+def test_plan_shows_disk_space(tmp_path: Path) -> None:
+    read_family(tmp_path)
     done = CliRunner().invoke(cli.app, ["plan", "--explain", str(tmp_path / "release.yaml")])
     assert "On the disk of 'out/pop': tables of at most" in done.stdout, done.output
     told = CliRunner().invoke(cli.app, ["plan", "--json", str(tmp_path / "release.yaml")])
@@ -166,10 +170,8 @@ def test_plans_tell_the_disk(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("declared_too", [False, True])
-def test_nobody_knows_how_large_a_table_of_found_keys_is(
-    declared_too: bool, tmp_path: Path
-) -> None:
-    """It is not said to be of no bytes, and tables beside it keep their bound."""
+def test_size_of_table_with_private_keys_is_unknown(declared_too: bool, tmp_path: Path) -> None:
+    """The plan does not say 0 bytes; other tables keep their bound."""
     (tmp_path / "names.yaml").write_text(
         "table: names\nsource: names.csv\ncolumns: {name: {type: text}}\n"
     )
@@ -204,7 +206,7 @@ def column_of(kind: str, rows: int) -> pa.Array:
 
 @pytest.mark.parametrize("rows", [1, 1_000, 200_000])
 @pytest.mark.parametrize("kind", ["int64", "double", "bool", "decimal128(38, 2)"])
-def test_no_value_takes_more_than_is_counted(kind: str, rows: int, tmp_path: Path) -> None:
+def test_random_values_take_at_most_the_planned_bytes(kind: str, rows: int, tmp_path: Path) -> None:
     """Random bits in every column, as the writer of releases encodes and cuts them."""
     table = pa.table({f"c{i}": column_of(kind, rows) for i in range(3)})
     path = tmp_path / "t.parquet"
@@ -216,10 +218,10 @@ def test_no_value_takes_more_than_is_counted(kind: str, rows: int, tmp_path: Pat
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("length", [1, 40])
 @pytest.mark.parametrize(("size", "inner"), [(200, 1), (200, 900), (150_000, 1)])
-def test_no_key_takes_more_than_is_counted(
+def test_random_keys_take_at_most_the_planned_bytes(
     size: int, inner: int, length: int, tmp_path: Path
 ) -> None:
-    """Texts without a pattern, each of them standing `inner` times in a row."""
+    """Random texts, each repeated `inner` times in a row."""
     rng = np.random.default_rng(size)
     letters = rng.integers(33, 127, (size, length + 8)).astype(np.uint8)
     texts = tuple(dict.fromkeys(bytes(row).decode() for row in letters))
@@ -233,7 +235,7 @@ def test_no_key_takes_more_than_is_counted(
     assert path.stat().st_size <= disk._file_bytes(file)
 
 
-def _of_people(near: NearCounts, groups: int, worst: bool) -> np.ndarray:
+def _people_counts(near: NearCounts, groups: int, worst: bool) -> np.ndarray:
     """Return noise and people: in few cells with very many, or as many different counts as can be.
 
     In groups of rows as a writer of outputs cuts them.
@@ -255,12 +257,12 @@ def _of_people(near: NearCounts, groups: int, worst: bool) -> np.ndarray:
     ("steps", "people"),
     [(0, 10**6), (3, 10**9), (40, 0), (40, 10**7), (15_000, 0), (40_000, 10**6)],
 )
-def test_no_count_of_people_takes_more_than_is_counted(
+def test_counts_of_people_take_at_most_the_planned_bytes(
     steps: int, people: int, kind: str, worst: bool, tmp_path: Path
 ) -> None:
-    """Integers near to counts take less than their width; and never more than was told."""
+    """Integers near to counts take fewer bytes than their width."""
     near, groups = NearCounts(steps, people), 3
-    column = pa.array(_of_people(near, groups, worst))
+    column = pa.array(_people_counts(near, groups, worst))
     if kind != "int64":
         column = column.cast(pa.decimal128(38, 2))
     table = pa.table({"c": column})
@@ -278,10 +280,10 @@ def test_no_count_of_people_takes_more_than_is_counted(
 
 @pytest.mark.parametrize("listed", [1, 3])
 @pytest.mark.parametrize("size", [20_000, 90_000])
-def test_no_area_of_listed_cells_takes_more_than_is_counted(
+def test_sparse_cells_take_at_most_the_planned_bytes(
     size: int, listed: int, tmp_path: Path
 ) -> None:
-    """Rising cells of very many areas, some of each: dictionaries are begun and given up."""
+    """Very many areas with a few cells each: the writer starts dictionaries and abandons them."""
     rng = np.random.default_rng(size)
     letters = rng.integers(33, 127, (size, 20)).astype(np.uint8)
     texts = tuple(dict.fromkeys(bytes(row).decode() for row in letters))
@@ -306,12 +308,12 @@ BY_ID_SIZED = BY_ID + "size: 200\n"
         ("no family", "size: 300\n"),
     ],
 )  # fmt: skip
-def test_families_take_of_disks_what_was_told(
+def test_families_take_at_most_the_planned_disk_space(
     what: str, unit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Published and temporary files, of whole tables that list some cells and in parts.
+    """Published and temporary files, of integer tables that list some cells, in parts.
 
-    There are twice as many people as declared, which is as many as are counted with.
+    There are twice as many people as declared, the number that the bound assumes.
     """
     monkeypatch.setattr("dprelease.postprocess.consistent.values.DENSE", 0)
     monkeypatch.setattr("dprelease.exact.sorted_families.LEAST_CELLS", 1)
@@ -319,8 +321,8 @@ def test_families_take_of_disks_what_was_told(
     if what != "no family":
         more = "" if "sums" in what else ", records: true"
         given["consistent"] = f"{{non_negative: true, publish: {{partition: state{more}}}}}"
-    held = Counted.watch(monkeypatch)
-    declaration = declared(tmp_path, **given)
+    held = TemporaryBytes.watch(monkeypatch)
+    declaration = read_family(tmp_path, **given)
     queries, plan = prepare(declaration)
     folder = run(declaration, bits=Keyed("disk"))
     written = sum(path.stat().st_size for path in folder.rglob("*.parquet"))
@@ -329,15 +331,15 @@ def test_families_take_of_disks_what_was_told(
     assert bool(held.largest) == (what != "no family")
 
 
-class Counted:
-    """How many bytes stand in temporary files, and how many did at most."""
+class TemporaryBytes:
+    """Current and largest number of bytes in temporary files."""
 
     def __init__(self) -> None:
         self.now = self.largest = 0
 
     @classmethod
-    def watch(cls, monkeypatch: pytest.MonkeyPatch) -> Counted:
-        """Return what counts from now on."""
+    def watch(cls, monkeypatch: pytest.MonkeyPatch) -> TemporaryBytes:
+        """Return a counter that counts from now on."""
         counted, append = cls(), stored.StoredVector.append
 
         def counting(vector: stored.StoredVector, values: Any) -> None:
@@ -350,15 +352,15 @@ class Counted:
         return counted
 
     def less(self, number: int) -> None:
-        """Count bytes off, of a file that is gone."""
+        """Subtract the bytes of a file that is removed."""
         self.now -= number
 
 
 @pytest.mark.parametrize("same", [True, False])
-def test_temporary_files_need_their_room_too(
+def test_temporary_files_count_for_disk_space(
     same: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On the disk of the output they come on top; on another one they have to fit by themselves."""
+    """On the disk of the output they are added; on another disk they have to fit alone."""
     out, beside = tmp_path / "out", tmp_path / "beside"
     out.mkdir()
     beside.mkdir()
@@ -378,11 +380,11 @@ def test_temporary_files_need_their_room_too(
 
 
 @pytest.mark.parametrize("unit", ["size: 600\n", ""])
-def test_plans_tell_of_temporary_files(
+def test_plan_shows_space_of_temporary_files(
     unit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where somebody declares how many people there are; else nobody knows."""
+    """Only if the number of people is declared."""
     monkeypatch.setattr("dprelease.exact.sorted_families.LEAST_CELLS", 1)
-    declaration = declared(tmp_path, unit=unit)
+    declaration = read_family(tmp_path, unit=unit)
     words = disk_space_texts(declaration, prepare(declaration)[1], 1, explain=True)
     assert ("In the temporary folder it uses at most" in words[0]) == bool(unit)

@@ -62,7 +62,7 @@ def test_declared_values_cost_nothing(folder: Path, statement: str) -> None:
     assert len(plan) == 1
 
 
-def test_combinations_of_declared_keys(folder: Path) -> None:
+def test_distinct_combinations_of_declared_keys(folder: Path) -> None:
     statement = "SELECT DISTINCT city, age // 50 AS half FROM people ORDER BY ALL LIMIT 4 OFFSET 1"
     found = dprelease.sql(statement, folder / "people.yaml", epsilon=1)
     expected = list(itertools.product(CITIES, (0, 1, 2)))[1:5]
@@ -80,7 +80,7 @@ def test_private_keys_are_found_in_the_data(folder: Path, frame: pd.DataFrame) -
     assert frame.dp.session.spent.epsilon == 20
 
 
-def test_unique(frame: pd.DataFrame) -> None:
+def test_unique_of_frames(frame: pd.DataFrame) -> None:
     dp = frame.dp
     assert dp.unique("city")["city"].tolist() == CITIES
     assert len(dp.unique(["city", "age"])) > 3
@@ -121,7 +121,7 @@ def test_noisy_tables_next_to_declared_values(folder: Path, frame: pd.DataFrame)
         ("SELECT list(age) FILTER (WHERE age > 3) FROM people", "DP-SQL-006", "single rows"),
     ],
 )
-def test_what_is_refused(
+def test_impossible_distinct_statements_are_refused(
     folder: Path, frame: pd.DataFrame, statement: str, code: str, words: str
 ) -> None:
     for ask in (
@@ -146,7 +146,7 @@ def test_what_is_refused(
         (lambda dp: dp.unique("city", private_keys=True), UsageError),
     ],
 )
-def test_wrong_keys(
+def test_unique_with_wrong_keys_is_refused(
     frame: pd.DataFrame, ask: Callable[[Any], object], kind: type[DpReleaseError]
 ) -> None:
     with pytest.raises(kind):
@@ -154,7 +154,7 @@ def test_wrong_keys(
     assert frame.dp.session.spent.epsilon == 0
 
 
-def test_a_list_of_published_keys(folder: Path) -> None:
+def test_string_agg_of_published_keys(folder: Path) -> None:
     """Noisy results and published keys may be listed, which is no aggregate of people."""
     statement = (
         "SELECT string_agg(city, '+' ORDER BY city) AS c "
@@ -164,14 +164,14 @@ def test_a_list_of_published_keys(folder: Path) -> None:
     assert found["c"].tolist() == ["+".join(CITIES)]
 
 
-def test_declared_values_can_not_be_published(folder: Path) -> None:
+def test_declared_values_alone_are_not_published(folder: Path) -> None:
     statement, schema = "SELECT DISTINCT city FROM people", folder / "people.yaml"
     with pytest.raises(QueryError, match="DP-SQL-006"):
         dprelease.sql(statement, schema, epsilon=1, output=folder / "new")
     assert not (folder / "new").exists()
 
 
-def test_commands(folder: Path) -> None:
+def test_sql_command_and_shell(folder: Path) -> None:
     schema = ["--schema", str(folder / "people.yaml")]
     statement = "SELECT DISTINCT city FROM people ORDER BY city"
     found = CliRunner().invoke(cli.app, ["sql", statement, *schema, "--epsilon", "1", "--json"])

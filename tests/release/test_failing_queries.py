@@ -1,4 +1,4 @@
-"""One query that fails: nothing is published and the release is charged, whatever it was read with."""
+"""If one query fails, nothing is published and the release is charged."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ QUERIES = {
 }
 
 
-def declared(folder: Path) -> tuple[Path, Ledger]:
+def write_release(folder: Path) -> tuple[Path, Ledger]:
     """Return a release of all queries and the ledger that pays for it."""
     with duckdb.connect() as link:
         for table, columns in TABLES.items():
@@ -68,51 +68,51 @@ def declared(folder: Path) -> tuple[Path, Ledger]:
 Fault = Callable[[pytest.MonkeyPatch, str, BaseException], None]
 
 
-def its_rows(patch: pytest.MonkeyPatch, name: str, failure: BaseException) -> None:
+def fail_while_reading(patch: pytest.MonkeyPatch, name: str, failure: BaseException) -> None:
     """The engine fails while it reads for the query."""
     whole = Engine.run
 
     def fails(self: Engine, query: Query) -> Any:
         if query.name != name:
             return whole(self, query)
-        return self._attempt("DP-DATA-006", State.READ, lambda _link: raising(failure))
+        return self._attempt("DP-DATA-006", State.READ, lambda _link: raise_failure(failure))
 
     patch.setattr(Engine, "run", fails)
 
 
-def its_group(patch: pytest.MonkeyPatch, name: str, failure: BaseException) -> None:
-    """What is read for several queries at once fails with its last batch."""
+def fail_in_shared_scan(patch: pytest.MonkeyPatch, name: str, failure: BaseException) -> None:
+    """The shared scan of several queries fails with its last batch."""
 
     def fails(stream: Iterator[Any], *_: object) -> None:
         for _batch in stream:
             pass
-        raising(failure)
+        raise_failure(failure)
 
     patch.setattr(shared_scan, "fill_joint_tables", fails)
-    patch.setattr(HeldRows, "read", lambda *_: raising(failure))
+    patch.setattr(HeldRows, "read", lambda *_: raise_failure(failure))
 
 
-def its_noise(patch: pytest.MonkeyPatch, name: str, failure: BaseException) -> None:
-    """The noise fails after the true numbers are there."""
+def fail_in_noise(patch: pytest.MonkeyPatch, name: str, failure: BaseException) -> None:
+    """The noise fails after the true numbers were computed."""
     whole = noised_answers.perturb_in_batches
 
     def fails(exact: Any, *given: Any) -> Any:
-        return raising(failure) if exact.name == name else whole(exact, *given)
+        return raise_failure(failure) if exact.name == name else whole(exact, *given)
 
     patch.setattr(noised_answers, "perturb_in_batches", fails)
 
 
-def its_file(patch: pytest.MonkeyPatch, name: str, failure: BaseException) -> None:
+def fail_while_writing(patch: pytest.MonkeyPatch, name: str, failure: BaseException) -> None:
     """The table can't be written."""
     whole = family_run._OpenTable.write
 
     def fails(table: Any, piece: Any) -> None:
-        return raising(failure) if table.path.stem == name else whole(table, piece)
+        return raise_failure(failure) if table.path.stem == name else whole(table, piece)
 
     patch.setattr(family_run._OpenTable, "write", fails)
 
 
-def raising(failure: BaseException) -> Any:
+def raise_failure(failure: BaseException) -> Any:
     raise failure
 
 
@@ -123,10 +123,10 @@ FAILURES: list[BaseException] = [
     KeyboardInterrupt(),
 ]
 GROUPS: dict[Fault, list[str]] = {
-    its_rows: list(QUERIES),
-    its_group: ["one_of_a_scan", "one_of_ids"],
-    its_noise: list(QUERIES),
-    its_file: list(QUERIES),
+    fail_while_reading: list(QUERIES),
+    fail_in_shared_scan: ["one_of_a_scan", "one_of_ids"],
+    fail_in_noise: list(QUERIES),
+    fail_while_writing: list(QUERIES),
 }
 CASES = [
     pytest.param(fault, name, FAILURES[i % len(FAILURES)], id=f"{fault.__name__}-{name}")
@@ -135,9 +135,9 @@ CASES = [
 ]
 
 
-def test_the_queries_are_read_in_all_ways(tmp_path: Path) -> None:
-    """So that the cases below are what they say: by a scan of several, alone, and for each id."""
-    queries = resolve(read_declaration(declared(tmp_path)[0]))
+def test_queries_cover_all_ways_of_reading(tmp_path: Path) -> None:
+    """The cases below need a shared scan, a query read alone, and queries bounded together."""
+    queries = resolve(read_declaration(write_release(tmp_path)[0]))
     rows = [query for query in queries if query.table.name == "people"]
     (scan,), reasons = plan_scans(rows)
     assert {part.query.name for part in scan.parts} == {
@@ -150,10 +150,10 @@ def test_the_queries_are_read_in_all_ways(tmp_path: Path) -> None:
 
 @pytest.mark.share(0.2)
 @pytest.mark.parametrize(("fault", "name", "failure"), CASES)
-def test_a_query_that_fails_publishes_nothing_and_is_charged(
+def test_failing_query_publishes_nothing_and_is_charged(
     fault: Fault, name: str, failure: BaseException, tmp_path: Path
 ) -> None:
-    path, ledger = declared(tmp_path)
+    path, ledger = write_release(tmp_path)
     before = {file.name for file in tmp_path.iterdir()}
     with pytest.MonkeyPatch.context() as patch:
         fault(patch, name, failure)
@@ -161,7 +161,7 @@ def test_a_query_that_fails_publishes_nothing_and_is_charged(
             run(read_declaration(path), bits=Keyed("failing"))
     told = str(caught.value) + " ".join(getattr(caught.value, "__notes__", ()))
     assert State.CHARGED.value in told
-    assert "a word of the engine" not in told or fault in (its_noise, its_file)
+    assert "a word of the engine" not in told or fault in (fail_in_noise, fail_while_writing)
     assert {file.name for file in tmp_path.iterdir()} - before <= {"ledger.sqlite"}
     for table in TABLES:
         assert ledger.state().spent(f"office/{table}") > 0

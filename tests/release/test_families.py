@@ -1,4 +1,4 @@
-"""Families with a step: measured, computed, published, verified; and what goes wrong on the way."""
+"""Families with a step: measurement, computation, publication, verification, and failures."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from dprelease.schema.load import read_declaration
 from dprelease.system.prefetch import Spread, in_threads
 from tests.manifest_files import with_digest
 from tests.processes import ended
-from tests.release import adding_up
-from tests.release.adding_up import AddingUp
+from tests.release import tree_sums_step
+from tests.release.tree_sums_step import AddingUp
 from tests.replay import Keyed
 from tests.rewriting import rewrite
 
@@ -74,11 +74,11 @@ FILES = sorted(
 
 
 @pytest.fixture(autouse=True)
-def steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(family_steps, "FAMILY_STEPS", [adding_up.asked])
+def use_tree_sums_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(family_steps, "FAMILY_STEPS", [tree_sums_step.step_for_query])
 
 
-def written(folder: Path, text: str = RELEASE) -> Path:
+def write_family(folder: Path, text: str = RELEASE) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     rows = (f"{('Bern', 'Oslo', 'Rome')[i % 3]},{'fm'[i % 2]},{i % 80}.5\n" for i in range(500))
     (folder / "people.csv").write_text("city,sex,pay\n" + "".join(rows))
@@ -87,20 +87,20 @@ def written(folder: Path, text: str = RELEASE) -> Path:
     return folder / "release.yaml"
 
 
-def published(folder: Path, **more: Any) -> Path:
-    return run(read_declaration(written(folder)), bits=Keyed("family"), **more)
+def publish_family(folder: Path, **more: Any) -> Path:
+    return run(read_declaration(write_family(folder)), bits=Keyed("family"), **more)
 
 
-def files(folder: Path) -> list[str]:
+def file_names(folder: Path) -> list[str]:
     return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
 
 
 @pytest.mark.parametrize("asked", ['count: "*"', "sum: pay", "sum: pay, round_to: 50"])
-def test_a_family_is_published_and_verified(asked: str, tmp_path: Path) -> None:
-    """Measurements as drawn, tables that add up, all by digest; other queries as without it."""
+def test_family_is_published_and_verified(asked: str, tmp_path: Path) -> None:
+    """Measurements and tables that add up, all with digests; other queries are unchanged."""
     text = RELEASE.replace('n: {count: "*"}', f"n: {{{asked}}}")
-    folder = run(read_declaration(written(tmp_path, text)), bits=Keyed("family"))
-    assert files(folder) == FILES
+    folder = run(read_declaration(write_family(tmp_path, text)), bits=Keyed("family"))
+    assert file_names(folder) == FILES
     record = json.loads((folder / "manifest.json").read_text())
     assert {file["name"] for file in record["files"]} == {*FILES} - {"manifest.json"}
     (told,) = record["families"]
@@ -119,13 +119,11 @@ def test_a_family_is_published_and_verified(asked: str, tmp_path: Path) -> None:
     assert "they pass the second check of 'adding_up'" in report.checked
 
 
-def test_noise_is_drawn_as_without_the_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_step_does_not_change_the_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same bits give the same integers, in the family and after it."""
-    folder = published(tmp_path / "with")
+    folder = publish_family(tmp_path / "with")
     monkeypatch.setattr(family_steps, "FAMILY_STEPS", [])
-    plain = published(tmp_path / "without")
+    plain = publish_family(tmp_path / "without")
     assert "families" not in json.loads((plain / "manifest.json").read_text())
     assert (folder / "alone.parquet").read_bytes() == (plain / "alone.parquet").read_bytes()
     for name in MEASURED:
@@ -134,8 +132,8 @@ def test_noise_is_drawn_as_without_the_step(
         assert held.equals(noised.select(held.column_names))  # measurements have no quality
 
 
-class Scattered(Engine):
-    """An engine that has noise added where the cells are."""
+class EngineWithOwnNoise(Engine):
+    """An engine that adds noise where the cells are."""
 
     def noisy_vectors(
         self, query: Query, noise: Callable[[ExactTable], dict[str, Any]]
@@ -143,16 +141,16 @@ class Scattered(Engine):
         return iter([noise(self.run(query))])
 
 
-def test_noise_that_is_drawn_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As Spark's executors do: the step gets the same kind of measurements."""
-    monkeypatch.setattr(duckdb, "Engine", Scattered)
-    folder = run(read_declaration(written(tmp_path)))
-    assert files(folder) == FILES
+def test_noise_drawn_by_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Spark: the step gets the same kind of measurements."""
+    monkeypatch.setattr(duckdb, "Engine", EngineWithOwnNoise)
+    folder = run(read_declaration(write_family(tmp_path)))
+    assert file_names(folder) == FILES
     assert dprelease.verify(folder).ok
 
 
-def test_an_answer_in_memory_goes_through_the_step(tmp_path: Path) -> None:
-    declaration = read_declaration(written(tmp_path))
+def test_answer_in_memory_goes_through_the_step(tmp_path: Path) -> None:
+    declaration = read_declaration(write_family(tmp_path))
     plan = prepare(declaration)[1]
     family, _ = plan.families
     opening = open_duckdb(family.tables[0].query.declared, None)
@@ -162,9 +160,9 @@ def test_an_answer_in_memory_goes_through_the_step(tmp_path: Path) -> None:
     assert len(sums) == 1
 
 
-def test_a_table_without_cells_is_published(tmp_path: Path) -> None:
-    """Where the step leaves all rows out, there are columns still."""
-    declaration = read_declaration(written(tmp_path))
+def test_table_without_cells_is_published(tmp_path: Path) -> None:
+    """If the step leaves out all rows, the columns are still there."""
+    declaration = read_declaration(write_family(tmp_path))
     plan = prepare(declaration)[1]
     family, _ = plan.families
     noised = [
@@ -182,12 +180,12 @@ def test_a_table_without_cells_is_published(tmp_path: Path) -> None:
             assert schema_of_output(each) == [(c.name, str(c.type)) for c in columns]
 
 
-def test_the_bytes_of_a_file_do_not_depend_on_batches(
+def test_bytes_of_files_do_not_depend_on_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether they are smaller or larger than what is written at once."""
+    """Batches smaller and larger than a written piece."""
     monkeypatch.setattr("dprelease.tables.family_tables.PIECE_ROWS", 3)
-    folder = published(tmp_path / "by two")
+    folder = publish_family(tmp_path / "by two")
 
     def at_once(
         self: AddingUp, noised: Sequence[NoisedTable], spread: Spread = in_threads
@@ -204,12 +202,12 @@ def test_the_bytes_of_a_file_do_not_depend_on_batches(
 
     monkeypatch.setattr(AddingUp, "values", at_once)
     assert dprelease.verify(folder).ok
-    whole = published(tmp_path / "whole")
+    whole = publish_family(tmp_path / "whole")
     for name in FILES:
         assert (folder / name).read_bytes() == (whole / name).read_bytes()
 
 
-def altered(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+def alter(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
     rewrite(path, change)
 
 
@@ -222,7 +220,7 @@ def with_first(column: str, value: object) -> Callable[[pa.Table], pa.Table]:
     return change
 
 
-def resealed(folder: Path) -> None:
+def reseal(folder: Path) -> None:
     """Give the manifest the digests and rows of the files as they are now, and its own."""
     record = json.loads((folder / "manifest.json").read_text())
     for file in record["files"]:
@@ -254,21 +252,21 @@ FORGED: dict[str, tuple[str, Callable[[pa.Table], pa.Table], str]] = {
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("what", FORGED)
-def test_what_does_not_follow_from_the_measurements_is_found(what: str, tmp_path: Path) -> None:
-    """Though every digest is right."""
-    folder = published(tmp_path)
+def test_tables_that_contradict_measurements_are_found(what: str, tmp_path: Path) -> None:
+    """All digests are right."""
+    folder = publish_family(tmp_path)
     name, change, code = FORGED[what]
-    altered(folder / f"{name}.parquet", change)
+    alter(folder / f"{name}.parquet", change)
     codes = [finding.code for finding in dprelease.verify(folder).findings]
     assert "DP-VERIFY-004" in codes
-    resealed(folder)
+    reseal(folder)
     codes = {finding.code for finding in dprelease.verify(folder).findings}
     rows = {"DP-VERIFY-006"} if "rows" in what else set()  # the manifest's number of them as well
     assert codes == {code} | rows
 
 
-def test_what_the_manifest_says_of_a_family_is_made_again(tmp_path: Path) -> None:
-    folder = published(tmp_path)
+def test_forged_record_of_family_is_found(tmp_path: Path) -> None:
+    folder = publish_family(tmp_path)
     record = json.loads((folder / "manifest.json").read_text())
     record["families"][0]["record"]["levels"] = 4
     del record["digest"]
@@ -276,10 +274,8 @@ def test_what_the_manifest_says_of_a_family_is_made_again(tmp_path: Path) -> Non
     assert [e.code for e in dprelease.verify(folder).findings] == ["DP-VERIFY-002"]
 
 
-def test_the_second_check_of_a_step_is_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A step that always did the wrong thing would find the same again; its other check would not."""
+def test_second_check_finds_a_wrong_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong step repeats its own mistake in the first check, but not in the second."""
 
     def wrong(
         self: AddingUp, noised: Sequence[NoisedTable], spread: Spread = in_threads
@@ -290,7 +286,7 @@ def test_the_second_check_of_a_step_is_asked(
                 yield f"tables/{held.table.query.name}", batch
 
     monkeypatch.setattr(AddingUp, "values", wrong)
-    folder = published(tmp_path)
+    folder = publish_family(tmp_path)
     (finding,) = dprelease.verify(folder).findings
     assert (finding.code, "totals differ" in finding.cause) == ("DP-VERIFY-013", True)
 
@@ -319,31 +315,31 @@ STRANGE: dict[str, tuple[Callable[[Path], object], str]] = {
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("what", STRANGE)
-def test_folders_inside_a_release_hold_what_is_listed(what: str, tmp_path: Path) -> None:
-    """Verified so, and not replaced by a later run if anything else is kept there."""
-    folder = published(tmp_path)
+def test_unlisted_files_inside_a_release_are_found(what: str, tmp_path: Path) -> None:
+    """verify finds them, and a later run does not replace the folder."""
+    folder = publish_family(tmp_path)
     change, code = STRANGE[what]
     change(folder)
     assert {finding.code for finding in dprelease.verify(folder).findings} >= {code}
     if code == "DP-VERIFY-005" or "folder" in what:
         with pytest.raises(OutputError) as caught:
-            published(tmp_path, overwrite=True)
+            publish_family(tmp_path, overwrite=True)
         assert caught.value.code == "DP-OUTPUT-009"
     else:
-        assert dprelease.verify(published(tmp_path, overwrite=True)).ok
+        assert dprelease.verify(publish_family(tmp_path, overwrite=True)).ok
 
 
-def test_files_in_folders_are_stored_as_files(
+def test_files_in_folders_have_rights_and_are_fsynced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With their rights, and brought to the disk before the release is readable: folders too."""
+    """Files and folders, before the release is readable."""
     stored: list[str] = []
     monkeypatch.setattr(
         "dprelease.release.folder._sync_to_disk", lambda path: stored.append(path.name)
     )
     mask = os.umask(0o027)
     try:
-        folder = published(tmp_path)
+        folder = publish_family(tmp_path)
     finally:
         os.umask(mask)
     for path in folder.rglob("*"):
@@ -351,21 +347,21 @@ def test_files_in_folders_are_stored_as_files(
         assert path.name in stored
 
 
-def test_a_mount_inside_a_release_is_not_replaced(
+def test_mount_inside_a_release_is_not_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = published(tmp_path)
+    folder = publish_family(tmp_path)
     mounts = "dprelease.release.folder.is_mounted"
     monkeypatch.setattr(mounts, lambda path: path == folder / "tables")
     with pytest.raises(OutputError) as caught:
-        published(tmp_path, overwrite=True)
+        publish_family(tmp_path, overwrite=True)
     assert (caught.value.code, "'tables'" in str(caught.value)) == ("DP-OUTPUT-009", True)
 
 
 @pytest.mark.parametrize("start", ["o*/people", "l*/people", "**"])
-def test_a_source_that_would_find_a_file_of_a_family(start: str, tmp_path: Path) -> None:
-    """By its own name, or by a link to the folder that the release will be in."""
-    path = written(tmp_path)
+def test_source_pattern_matching_output_files_is_refused(start: str, tmp_path: Path) -> None:
+    """Through its own name, or through a link to the output folder."""
+    path = write_family(tmp_path)
     (tmp_path / "out").mkdir()
     (tmp_path / "link").symlink_to("out")
     source = f"{{path: '{start}/tables/*.parquet', format: parquet}}"
@@ -389,14 +385,14 @@ REFUSED: dict[str, tuple[str, str, str]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_no_step_can_take_is_refused(what: str, tmp_path: Path) -> None:
+def test_queries_without_a_step_are_refused(what: str, tmp_path: Path) -> None:
     """By declared types alone: no source is opened."""
     old, new, words = REFUSED[what]
     text = RELEASE.replace(old, new, 1).replace("epsilon: 1", "epsilon: 1, delta: 1e-6")
     schema = SCHEMA
     if what == "a name":
         schema, text = (given.replace("sex", "n.sum") for given in (SCHEMA, text))
-    path = written(tmp_path, text)
+    path = write_family(tmp_path, text)
     (tmp_path / "people.yaml").write_text(schema)
     (tmp_path / "people.csv").unlink()
     with pytest.raises(DpReleaseError) as caught:
@@ -407,27 +403,27 @@ def test_what_no_step_can_take_is_refused(what: str, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_parties_have_no_steps(tmp_path: Path) -> None:
+def test_steps_with_parties_are_refused(tmp_path: Path) -> None:
     text = RELEASE.replace("discrete_laplace", "auto").replace(
         "epsilon: 1", "epsilon: 1, delta: 1e-6"
     )
-    path = written(tmp_path, text + "federated: {parties: 3}\n")
+    path = write_family(tmp_path, text + "federated: {parties: 3}\n")
     with pytest.raises(DpReleaseError) as caught:
         prepare(read_declaration(path))
     assert "shares of integers" in str(caught.value)
 
 
-def charged(folder: Path) -> tuple[Path, Ledger]:
+def write_family_with_ledger(folder: Path) -> tuple[Path, Ledger]:
     """Return the release with a ledger, which holds ten times its price."""
     ledger = Ledger(folder / "ledger.sqlite")
-    path = written(folder, RELEASE + "ledger: ledger.sqlite\n")
+    path = write_family(folder, RELEASE + "ledger: ledger.sqlite\n")
     ledger.open_account(
         Account(IDENTITY, "add_remove", "each row", Fraction(10), Fraction(0), None)
     )
     return path, ledger
 
 
-def failing(
+def fail_at_second_table(
     self: AddingUp, noised: Sequence[NoisedTable], spread: Spread = in_threads
 ) -> Iterator[tuple[str, Batch]]:
     """Write one table, and fail at the next."""
@@ -435,7 +431,7 @@ def failing(
     raise MemoryError
 
 
-def killed(
+def kill_at_second_table(
     self: AddingUp, noised: Sequence[NoisedTable], spread: Spread = in_threads
 ) -> Iterator[tuple[str, Batch]]:
     yield next(VALUES(self, noised))
@@ -446,12 +442,12 @@ IDENTITY = "office/people"
 VALUES = AddingUp.values
 
 
-def test_a_step_that_fails_leaves_nothing_and_is_charged(
+def test_failing_step_leaves_nothing_and_is_charged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows had been read by then: nothing is given back, and the failure says so."""
-    path, ledger = charged(tmp_path)
-    monkeypatch.setattr(AddingUp, "values", failing)
+    """Rows had been read: no budget is returned, and the error says so."""
+    path, ledger = write_family_with_ledger(tmp_path)
+    monkeypatch.setattr(AddingUp, "values", fail_at_second_table)
     with pytest.raises(MemoryError) as caught:
         run(read_declaration(path), bits=Keyed("family"))
     assert State.CHARGED.value in " ".join(caught.value.__notes__)
@@ -459,12 +455,12 @@ def test_a_step_that_fails_leaves_nothing_and_is_charged(
     assert float(ledger.state().spent(IDENTITY)) == pytest.approx(1, rel=2e-3)
 
 
-def test_a_run_that_is_killed_in_the_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_killed_in_the_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is readable, all is charged, and the next run removes what was left."""
-    path, ledger = charged(tmp_path)
+    path, ledger = write_family_with_ledger(tmp_path)
     child = os.fork()
     if child == 0:
-        AddingUp.values = killed  # type: ignore[method-assign]
+        AddingUp.values = kill_at_second_table  # type: ignore[method-assign]
         try:
             run(read_declaration(path), bits=Keyed("family"))
         finally:
@@ -474,6 +470,6 @@ def test_a_run_that_is_killed_in_the_step(tmp_path: Path, monkeypatch: pytest.Mo
     assert left == {".people.dprelease", ".people.dprelease-lock"}
     assert float(ledger.state().spent(IDENTITY)) == pytest.approx(1, rel=2e-3)
     folder = run(read_declaration(path), bits=Keyed("family"))
-    assert files(tmp_path / "out") == [f"people/{name}" for name in FILES]
+    assert file_names(tmp_path / "out") == [f"people/{name}" for name in FILES]
     assert dprelease.verify(folder, ledger=tmp_path / "ledger.sqlite").ok
     assert float(ledger.state().spent(IDENTITY)) == pytest.approx(2, rel=2e-3)

@@ -1,4 +1,4 @@
-"""Federated releases: what rounding costs, messages, their sum, and what verify finds."""
+"""Federated releases: the cost of rounding, messages, their sum, and what verify finds."""
 
 from __future__ import annotations
 
@@ -75,20 +75,20 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     base = tmp_path_factory.mktemp("parties")
     paths = (write(base / str(party), party) for party in range(4))
     return [
-        run(declared(path, party), bits=Keyed(str(party))) for party, path in enumerate(paths, 1)
+        run(read_party(path, party), bits=Keyed(str(party))) for party, path in enumerate(paths, 1)
     ]
 
 
-def declared(path: Path, party: int = 1) -> Declaration:
+def read_party(path: Path, party: int = 1) -> Declaration:
     return with_party(read_declaration(path), party)
 
 
-def codes(report: Report) -> set[str]:
+def finding_codes(report: Report) -> set[str]:
     return {finding.code for finding in report.findings}
 
 
 @pytest.mark.parametrize("alpha", [1.0, 1.3, 1.7, 1.95, 1.999])
-def test_the_steepest_slope_is_a_bound(alpha: float) -> None:
+def test_log_slope_bound_holds_and_is_tight(alpha: float) -> None:
     y = np.linspace(0.0, 60.0, 120_001)
     slope = float(np.max(np.abs(np.gradient(stable.log_pdf(alpha, y), y))))
     assert slope <= log_slope_bound(alpha) < slope * 1.01
@@ -96,7 +96,7 @@ def test_the_steepest_slope_is_a_bound(alpha: float) -> None:
         assert log_slope_bound(alpha) >= 1.0  # 2x / (1 + x^2) at 1
 
 
-def rounded_masses(alpha: float, scale: float, reach: int) -> np.ndarray:
+def rounded_probabilities(alpha: float, scale: float, reach: int) -> np.ndarray:
     """Return P(round(Y) = k) for |k| <= reach, each with relative precision."""
     k = np.arange(reach + 1, dtype=np.float64)
     upper = stable.sf(alpha, np.maximum(k - 0.5, 0.0) / scale)
@@ -107,32 +107,34 @@ def rounded_masses(alpha: float, scale: float, reach: int) -> np.ndarray:
     return np.concatenate((right[:0:-1], right))
 
 
-def summed(one: np.ndarray, parties: int) -> np.ndarray:
-    """Return the masses of a sum of so many, as far out as those of one; of halves, and one more."""
+def convolved(one: np.ndarray, parties: int) -> np.ndarray:
+    """Return the probabilities of a sum of so many, with the reach of those of one."""
     if parties == 1:
         return one
-    half = summed(one, parties // 2)
+    half = convolved(one, parties // 2)
     total = np.convolve(half, half, mode="same")
     return np.convolve(total, one, mode="same") if parties % 2 else total
 
 
 def middle_of_sum(one: np.ndarray, parties: int, near: int) -> np.ndarray:
-    """Return the masses of a sum, of -near to near alone."""
-    few, more = summed(one, parties // 2), summed(one, parties - parties // 2)
+    """Return the probabilities of a sum, from -near to near."""
+    few, more = convolved(one, parties // 2), convolved(one, parties - parties // 2)
     return np.convolve(np.pad(more, near), few, mode="valid")
 
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("alpha", [1.0, 1.5, 1.9])
 @pytest.mark.parametrize(("parties", "share"), [(2, 4.0), (3, 2.0), (8, 6.0)])
-def test_the_law_of_the_sum_is_as_near_as_claimed(alpha: float, parties: int, share: float) -> None:
-    """Exact convolution of rounded shares against the rounded sum, mass by mass, both ways."""
+def test_distribution_of_sum_is_within_claimed_distance(
+    alpha: float, parties: int, share: float
+) -> None:
+    """Exact convolution of rounded shares against the rounded sum, value by value, both ways."""
     reach, seen, shifts = 12_000, 120, (1, 5, 20)
-    one = rounded_masses(alpha, share, reach)
+    one = rounded_probabilities(alpha, share, reach)
     near = seen + max(shifts)
     total = middle_of_sum(one, parties, near)
     scale = share * parties ** (1 / alpha)
-    wanted = rounded_masses(alpha, scale, reach)[reach - near : reach + near + 1]
+    wanted = rounded_probabilities(alpha, scale, reach)[reach - near : reach + near + 1]
     middle = slice(near - seen, near + seen + 1)
     ratio = np.abs(np.log(total[middle] / wanted[middle]))
     bound = rounding_exponent(alpha, share, parties)
@@ -144,16 +146,16 @@ def test_the_law_of_the_sum_is_as_near_as_claimed(alpha: float, parties: int, sh
         assert float(loss.max()) <= largest_loss(alpha, shift / scale) + 2 * bound
 
 
-def test_rounding_does_cost_something() -> None:
-    """On a coarse lattice the delta without rounding is refuted: the extra is no ornament."""
+def test_delta_without_rounding_cost_is_refuted() -> None:
+    """On a coarse grid the delta without rounding is too small."""
     alpha, share, parties, reach = 1.95, 0.1, 16, 1500
-    total = summed(rounded_masses(alpha, share, reach), parties)
+    total = convolved(rounded_probabilities(alpha, share, reach), parties)
     gain = float(np.sum(np.maximum(0.0, total[1:] - math.e * total[:-1])))
     (loss,) = SymmetricAlphaStable(share * parties ** (1 / alpha), alpha).losses(1)
     assert gain > loss.delta(1.0) + 0.05
 
 
-def test_which_laws_can_be_shared() -> None:
+def test_distributions_that_parties_can_share() -> None:
     law = SymmetricAlphaStable(10.0, 1.5)
     share = law.federated(8)
     assert share.scale >= 10 * 8 ** (-1 / 1.5)
@@ -170,8 +172,8 @@ def test_which_laws_can_be_shared() -> None:
 
 
 @pytest.mark.parametrize("alpha", [1.0, 1.8])
-def test_sums_of_shares_have_the_closed_form(alpha: float) -> None:
-    """Rounded shares on a fine lattice: their sum against the law of all; other scales refuted."""
+def test_sums_of_shares_follow_the_closed_form(alpha: float) -> None:
+    """Rounded shares on a fine grid against the distribution of the sum; other scales are rejected."""
     share, parties, times = SymmetricAlphaStable(3000.0, alpha), 5, 40_000
     sums = sample(share, parties * times, Keyed("shares"), modular=True)
     sums = sums.view(np.uint64).reshape(times, parties).sum(axis=1, dtype=np.uint64).view(np.int64)
@@ -191,8 +193,8 @@ def test_sums_of_shares_have_the_closed_form(alpha: float) -> None:
     assert p_value(scale / 1.1) < ERROR_RATE
 
 
-def test_modular_draws_never_saturate() -> None:
-    """A draw far beyond 64 bits is the true integer modulo 2^64, not an end of the range."""
+def test_modular_draws_do_not_saturate() -> None:
+    """A draw beyond 64 bits is the true integer modulo 2^64, not the end of the range."""
     law = SymmetricAlphaStable(2.0**40, 1.0)
     cell = 1  # the word that proposes a cell of the block that U lies in
     saturated = exact_draw(law, 0, Replay([cell, 12345], fill=987654321))
@@ -205,7 +207,7 @@ def test_modular_draws_never_saturate() -> None:
     assert near[0] == near[1]
 
 
-def test_the_plan_keeps_to_the_budget_for_the_honest(tmp_path: Path) -> None:
+def test_plan_keeps_budget_with_honest_parties(tmp_path: Path) -> None:
     plan = prepare_federated(read_declaration(write(tmp_path, 0)))
     every, least, one = plan.trusts
     assert (every.honest, least.honest, one.honest) == (4, 3, 1)
@@ -223,13 +225,13 @@ def test_the_plan_keeps_to_the_budget_for_the_honest(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "budget", ["{epsilon: 0.1}", pytest.param("{epsilon: 1, delta: 1e-6}", marks=pytest.mark.audit)]
 )
-def test_other_budgets(tmp_path: Path, budget: str) -> None:
+def test_federated_release_with_other_budgets(tmp_path: Path, budget: str) -> None:
     path = write(tmp_path, 0, RELEASE.replace("{epsilon: 1}", budget))
-    report = verify(run(declared(path), bits=Keyed("x")))
+    report = verify(run(read_party(path), bits=Keyed("x")))
     assert report.ok, [str(finding) for finding in report.findings]
 
 
-def test_the_sum_of_all_parties(folders: list[Path]) -> None:
+def test_sum_of_all_parties(folders: list[Path]) -> None:
     for folder in folders:
         report = verify(folder)
         assert report.ok, [str(finding) for finding in report.findings]
@@ -247,12 +249,12 @@ def test_the_sum_of_all_parties(folders: list[Path]) -> None:
         unit = Fraction(measurement["step"]) / measurement["refined"]
         noise = [Fraction(x) - t for x, t in zip(found[name], true, strict=True)]
         steps = [round(x / unit) for x in noise]
-        assert steps == drawn(folders, len(true))[name]
+        assert steps == drawn_noise(folders, len(true))[name]
         assert all(steps)
     assert found.attrs["dprelease"]["trust"][0]["honest"] == 4
 
 
-def drawn(folders: list[Path], cells: int) -> dict[str, list[int]]:
+def drawn_noise(folders: list[Path], cells: int) -> dict[str, list[int]]:
     """Return the noise of all parties together, in their own steps, from the same streams."""
     shares = prepare_federated(read_declaration(folders[0].parents[1] / "release.yaml")).shares
     found = {share.measurement.name: [0] * cells for share in shares}
@@ -265,8 +267,8 @@ def drawn(folders: list[Path], cells: int) -> dict[str, list[int]]:
     return found
 
 
-def test_true_values_saturate_before_the_noise(tmp_path: Path) -> None:
-    """Each by itself, where those of all parties no longer fit: a sum modulo 2^64 is that of all."""
+def test_true_values_are_clamped_before_noise(tmp_path: Path) -> None:
+    """Each value is clamped such that the sum of all parties fits modulo 2^64."""
     shares = prepare_federated(read_declaration(write(tmp_path, 0))).shares
     for parties in (2, 1000):
         true = np.array([LIMIT, -LIMIT, 12, 0])
@@ -280,9 +282,9 @@ def test_true_values_saturate_before_the_noise(tmp_path: Path) -> None:
             assert reach * parties <= LIMIT
 
 
-def test_messages_that_do_not_belong_together(folders: list[Path], tmp_path: Path) -> None:
+def test_messages_of_different_releases_are_refused(folders: list[Path], tmp_path: Path) -> None:
     other = write(tmp_path / "other", 0, RELEASE.replace("epsilon: 1", "epsilon: 2"))
-    stranger = run(declared(other, 4), bits=Keyed("other"))
+    stranger = run(read_party(other, 4), bits=Keyed("other"))
     copy = Path(shutil.copytree(folders[0], tmp_path / "copy"))
     for given in (
         folders[:3],
@@ -318,7 +320,7 @@ def test_messages_that_do_not_belong_together(folders: list[Path], tmp_path: Pat
         (lambda r: r["declaration"]["texts"].update({"people.yaml": "x"}), "DP-VERIFY-002"),
     ],
 )
-def test_forged_manifests(
+def test_forged_manifests_are_found(
     folders: list[Path], tmp_path: Path, change: Callable[[dict[str, Any]], None], code: str
 ) -> None:
     copy = Path(shutil.copytree(folders[0], tmp_path / "copy"))
@@ -326,12 +328,10 @@ def test_forged_manifests(
     record = json.loads(path.read_text())
     change(record)
     path.write_bytes(canonical(with_digest(record)))
-    assert code in codes(verify(copy))
+    assert code in finding_codes(verify(copy))
 
 
-def test_less_noise_with_numbers_that_fit_is_found_by_its_price(
-    folders: list[Path], tmp_path: Path
-) -> None:
+def test_less_noise_than_claimed_is_found_by_its_cost(folders: list[Path], tmp_path: Path) -> None:
     copy = Path(shutil.copytree(folders[0], tmp_path / "copy"))
     path = copy / NAME
     record = json.loads(path.read_text())
@@ -349,10 +349,10 @@ def test_less_noise_with_numbers_that_fit_is_found_by_its_price(
     column = ShareColumn(query, query.measurements[0], share, held["refined"], held["chosen_by"])
     record["measurements"][0] = share_record(column, 4).to_json()
     path.write_bytes(canonical(with_digest(record)))
-    assert codes(verify(copy)) == {"DP-VERIFY-008"}
+    assert finding_codes(verify(copy)) == {"DP-VERIFY-008"}
 
 
-def test_the_command_line(tmp_path: Path) -> None:
+def test_command_line(tmp_path: Path) -> None:
     release = str(write(tmp_path, 0))
     call = CliRunner().invoke
     assert call(cli.app, ["check", release]).exit_code == 0
@@ -370,8 +370,8 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert (done.exit_code, "if 3 of 4 parties are honest" in done.stdout) == (0, True)
 
 
-def test_margins_hold_for_the_sum(folders: list[Path]) -> None:
-    """The margin of a sum is that of the stable law, and half a fine step of every party."""
+def test_margins_of_the_sum(folders: list[Path]) -> None:
+    """The margin of the stable distribution, and half a fine step of every party."""
     held = json.loads((folders[0] / NAME).read_text())["measurements"][1]
     alpha = float(held["parameters"]["alpha"])
     width = float(stable.quantile(alpha, np.array([0.025]))[0]) * float(held["sum_scale"])

@@ -1,4 +1,4 @@
-"""Frames are read by the table they are given for, or refused: no declared file is read instead."""
+"""Frames replace the sources of their tables or are refused; the declared file is not read instead."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _declare_frame(folder: Path) -> None:
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("ask", WAYS)
-def test_frames_are_read(folder: Path, ask: Ask) -> None:
+def test_frames_replace_sources(folder: Path, ask: Ask) -> None:
     assert ask(folder, {"people": FRAME}) < 100
     _declare_frame(folder)
     for path in (folder / "sql", folder / "out"):
@@ -76,7 +76,7 @@ def test_frames_are_read(folder: Path, ask: Ask) -> None:
         ({1: FRAME}, "'1' is the name of no table"),
     ],
 )
-def test_frames_that_no_table_would_read(
+def test_frames_of_unknown_tables_are_refused(
     folder: Path, ask: Ask, frames: dict[str, object], words: str
 ) -> None:
     _declare_frame(folder)
@@ -89,7 +89,7 @@ def test_frames_that_no_table_would_read(
 
 
 class LazyFrame:
-    """What has names and types, and no rows yet."""
+    """A frame with names and types, but no rows yet."""
 
     columns = ("person", "city", "age", "pay")
     dtypes = ("int", "str", "int", "float")
@@ -98,7 +98,7 @@ class LazyFrame:
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("ask", WAYS)
 @pytest.mark.parametrize("frame", [LazyFrame(), [1, 2], "people.csv", FRAME.to_dict("list")])
-def test_what_is_no_frame(folder: Path, ask: Ask, frame: object) -> None:
+def test_objects_that_are_no_frames_are_refused(folder: Path, ask: Ask, frame: object) -> None:
     with pytest.raises(DataError, match="DP-DATA-017") as caught:
         ask(folder, {"people": frame})
     assert type(frame).__name__ in caught.value.cause
@@ -108,8 +108,8 @@ def test_what_is_no_frame(folder: Path, ask: Ask, frame: object) -> None:
 @pytest.mark.parametrize(
     "frames", [FRAME, [FRAME], FRAME["age"], "people", 3], ids=lambda f: type(f).__name__
 )
-def test_what_is_no_mapping_of_frames(folder: Path, ask: Ask, frames: Any) -> None:
-    """A TypeError, as Python has it, in words that name the tables."""
+def test_frames_not_in_a_mapping_are_refused(folder: Path, ask: Ask, frames: Any) -> None:
+    """A TypeError that names the tables."""
     with pytest.raises(TypeError, match="DP-DATA-020") as caught:
         ask(folder, frames)
     assert isinstance(caught.value, DataError)

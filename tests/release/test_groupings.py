@@ -27,14 +27,14 @@ from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from tests.postprocess.test_consistent_coverage import ROOTS, errors
-from tests.release.families_of_areas import (
+from tests.release.area_family import (
     CLASSES,
     GROUPED,
     TOWNS,
     TREE,
-    declared,
-    published,
-    written,
+    publish_family,
+    read_family,
+    write_family,
 )
 from tests.replay import Keyed
 
@@ -69,7 +69,7 @@ SITUATIONS: dict[str, dict[str, str]] = {
 }
 
 
-def frame(folder: Path, table: str) -> pd.DataFrame:
+def read_frame(folder: Path, table: str) -> pd.DataFrame:
     return pq.read_table(folder / f"{table}.parquet").to_pandas()
 
 
@@ -83,14 +83,14 @@ class LeastSquares:
             (one for one in measured if one["level"] == "town"), key=lambda o: len(o["keys"])
         )
         keys = ["town", *finest["keys"]]
-        self.cells = frame(folder, f"measurements/{finest['table']}")[keys]
+        self.cells = read_frame(folder, f"measurements/{finest['table']}")[keys]
         self.cells["state"] = self.cells["town"].map(STATE_OF)
         for name, groups in GROUP_OF.items():
             self.cells[name] = self.cells["town"].map(groups)
         rows, right = [], []
         for one in measured:
             weight = one["variance"] ** -0.5
-            for row in frame(folder, f"measurements/{one['table']}").to_dict("records"):
+            for row in read_frame(folder, f"measurements/{one['table']}").to_dict("records"):
                 right.append((row["n"] - one["mean"]) * weight)
                 cell = {key: row[key] for key in row if key in self.cells}
                 rows.append(self.weights(cell) * weight)
@@ -108,9 +108,9 @@ class LeastSquares:
 
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("situation", SITUATIONS)
-def test_groupings_are_least_squares_over_all_tables(situation: str, tmp_path: Path) -> None:
+def test_groupings_equal_least_squares_over_all_tables(situation: str, tmp_path: Path) -> None:
     """Values and errors are those of dense normal equations; areas drawn by hand agree."""
-    folder = published(tmp_path, **{**GROUPED, **SITUATIONS[situation]})
+    folder = publish_family(tmp_path, **{**GROUPED, **SITUATIONS[situation]})
     report = dprelease.verify(folder)
     assert report.ok, [str(finding) for finding in report.findings]
     exact, seen = LeastSquares(folder), set()
@@ -139,8 +139,8 @@ def test_groupings_are_least_squares_over_all_tables(situation: str, tmp_path: P
             else:
                 assert drawn[column].to_numpy() == pytest.approx(table[column], nan_ok=True)
         if "non_negative" in SITUATIONS[situation]["consistent"]:
-            whole = frame(folder, f"tables/{path.stem}")
-            towns = frame(folder, f"tables/{path.stem.replace(name, 'town')}")
+            whole = read_frame(folder, f"tables/{path.stem}")
+            towns = read_frame(folder, f"tables/{path.stem.replace(name, 'town')}")
             towns[name] = towns["town"].map(GROUP_OF[name])
             sums = towns.groupby(keys)["n"].sum()
             assert whole.set_index(keys)["n"].to_dict() == sums.to_dict()
@@ -156,10 +156,10 @@ def test_groupings_are_least_squares_over_all_tables(situation: str, tmp_path: P
     assert seen == {*GROUP_OF}
 
 
-def test_groups_of_exact_areas_are_exact(tmp_path: Path) -> None:
+def test_groups_of_invariant_areas_are_exact(tmp_path: Path) -> None:
     """Invariants of states: a group that is a union of states has no error, another one has."""
     lands = {town: "North" if state == "BE" else "South" for town, state in STATE_OF.items()}
-    path = written(
+    path = write_family(
         tmp_path,
         within="[state, size, land]",
         classes=GROUPED["classes"].splitlines()[0]
@@ -172,10 +172,10 @@ def test_groups_of_exact_areas_are_exact(tmp_path: Path) -> None:
     (tmp_path / "towns.csv").write_text("\n".join(["town,state,size,land", *lines, ""]))
     folder = run(read_declaration(path), bits=Keyed("exact"))
     assert dprelease.verify(folder).ok
-    land, size = (frame(folder, f"estimates/pop_{name}") for name in ("land", "size"))
+    land, size = (read_frame(folder, f"estimates/pop_{name}") for name in ("land", "size"))
     assert land["n_se"].tolist() == [0.0, 0.0]
     assert (size["n_se"] > 1).all()
-    whole = frame(folder, "tables/pop_land")
+    whole = read_frame(folder, "tables/pop_land")
     assert whole["n"].tolist() == whole["n_lower"].tolist() == whole["n_upper"].tolist()
     assert whole["n"].tolist() == land["n"].tolist()
     cells: dict[str, Any] = {"old_cells": {"land": "North"}, "new_cells": {"land": "South"}}
@@ -183,17 +183,17 @@ def test_groups_of_exact_areas_are_exact(tmp_path: Path) -> None:
     assert change["change_lower"] == change["change"] == change["change_upper"]
 
 
-def column_of(folder: Path, **asked: str) -> FamilyColumn:
-    declaration = declared(folder, **{**GROUPED, "consistent": f"{{{GROUPINGS}}}", **asked})
+def family_column(folder: Path, **asked: str) -> FamilyColumn:
+    declaration = read_family(folder, **{**GROUPED, "consistent": f"{{{GROUPINGS}}}", **asked})
     (family,) = prepare(declaration)[1].families
     return consistent_columns(Shape.of(family.tables))[0]
 
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("mechanism", ["discrete_gaussian", "discrete_laplace"])
-def test_margins_of_groups_cover_as_often_as_they_say(mechanism: str, tmp_path: Path) -> None:
+def test_margins_of_groups_have_stated_coverage(mechanism: str, tmp_path: Path) -> None:
     """Two-armed: neither too rarely nor much too often, and errors have the stated variance."""
-    column = column_of(tmp_path, mechanism=mechanism, budget="epsilon: 0.2, delta: 1e-6")
+    column = family_column(tmp_path, mechanism=mechanism, budget="epsilon: 0.2, delta: 1e-6")
     shape = column.shape
     variances, found = errors(column)
     unit = 2.0**variances.structure.bits
@@ -215,10 +215,10 @@ def test_margins_of_groups_cover_as_often_as_they_say(mechanism: str, tmp_path: 
                 assert inside <= stats.binom.isf(1e-9, ROOTS, most)
 
 
-def test_groupings_cost_nothing(tmp_path: Path) -> None:
+def test_groupings_cost_no_budget(tmp_path: Path) -> None:
     """They are computed from the same measurements with the same noise; `plan` has their errors."""
     plans = [
-        prepare(declared(tmp_path / name, **GROUPED, consistent=asked))[1]
+        prepare(read_family(tmp_path / name, **GROUPED, consistent=asked))[1]
         for name, asked in (("with", f"{{{GROUPINGS}}}"), ("without", "true"))
     ]
     assert plans[0].guarantee == plans[1].guarantee
@@ -226,9 +226,9 @@ def test_groupings_cost_nothing(tmp_path: Path) -> None:
     assert measured[0] == measured[1]
     (planned,) = agreed_errors(plans[0])
     rows = {row["table"]: row for row in planned.to_json()}
-    folder = published(tmp_path / "with", **GROUPED, consistent=f"{{{GROUPINGS}}}")
+    folder = publish_family(tmp_path / "with", **GROUPED, consistent=f"{{{GROUPINGS}}}")
     for name in ("pop_size", "pop_market_sex", "pop_zone_band_sex"):
-        held = frame(folder, f"estimates/{name}")
+        held = read_frame(folder, f"estimates/{name}")
         assert rows[name]["largest"] == pytest.approx(held["n_se"].max(), rel=1e-6)
         assert rows[name]["level"] == name.split("_")[1]
         assert rows[name]["cells"] == len(held)
@@ -240,9 +240,9 @@ def test_measured_groupings_share_the_budget(tmp_path: Path) -> None:
     target = ", targets: [{level: market, weight: 16}]"
     shares, errors_of = [], []
     for name, targets in (("equal", ""), ("weighted", target)):
-        plan = prepare(declared(tmp_path / name, **tables, consistent=f"{{{GROUPINGS}{targets}}}"))[
-            1
-        ]
+        plan = prepare(
+            read_family(tmp_path / name, **tables, consistent=f"{{{GROUPINGS}{targets}}}")
+        )[1]
         (planned,) = agreed_errors(plan)
         agreed = planned.agreed
         share = {
@@ -280,7 +280,7 @@ def test_the_second_check_finds_planted_faults(
     kind: str, column: str, by: float, problem: str, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """If the step itself had the fault, so that the first check does not see it."""
+    """The step has the fault too, so the first check does not see it."""
     asked = {**GROUPED, "consistent": f"{{{GROUPINGS}, non_negative: true}}"}
     rows = area_tables.GroupTables.rows
 
@@ -292,7 +292,7 @@ def test_the_second_check_finds_planted_faults(
             yield name, batch
 
     monkeypatch.setattr(area_tables.GroupTables, "rows", wrong)
-    report = dprelease.verify(published(tmp_path, **asked))
+    report = dprelease.verify(publish_family(tmp_path, **asked))
     assert [f.code for f in report.findings] == ["DP-VERIFY-013"]
     assert problem in str(report.findings[0])
 
@@ -349,12 +349,12 @@ REFUSED: dict[str, tuple[dict[str, str], str, str]] = {
 def test_impossible_groupings_are_refused(case: str, tmp_path: Path) -> None:
     asked, code, text = REFUSED[case]
     with pytest.raises((DpReleaseError, Findings)) as caught:
-        prepare(declared(tmp_path, **{**GROUPED, **asked}))
+        prepare(read_family(tmp_path, **{**GROUPED, **asked}))
     found = getattr(caught.value, "findings", (caught.value,))
     assert any(one.code == code and text in str(one) for one in found), [str(f) for f in found]
 
 
-def test_two_ways_to_one_grouping_have_to_agree(tmp_path: Path) -> None:
+def test_contradicting_groupings_are_refused(tmp_path: Path) -> None:
     """A zone contains towns by their state and by their market."""
     within = GROUPED["classes"].replace("[West, East]}", "[West, East]}")
     ways = {
@@ -364,20 +364,20 @@ def test_two_ways_to_one_grouping_have_to_agree(tmp_path: Path) -> None:
     }
     ways["classes"] = ways["classes"].replace("  size:", "  size_of:").replace("  land:", "  size:")
     with pytest.raises((DpReleaseError, Findings)) as caught:
-        prepare(declared(tmp_path, **ways, consistent="{groupings: zone}"))
+        prepare(read_family(tmp_path, **ways, consistent="{groupings: zone}"))
     assert "contradict each other" in str(caught.value)
 
 
-def test_pieces_of_the_tree_do_not_change_a_bit(
+def test_pieces_of_the_tree_do_not_change_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Groups whose towns are in several pieces, which are computed one by one, have equal sums."""
+    """Towns of a group are in several pieces, which are computed one by one."""
     asked = {**GROUPED, "consistent": f"{{{GROUPINGS}, non_negative: true}}"}
-    whole = published(tmp_path / "whole", **asked)
+    whole = publish_family(tmp_path / "whole", **asked)
     monkeypatch.setattr(values, "FEW", 0)
     least = (*(first_pass.__defaults__ or ())[:-1], 1)  # the last default: cells of a piece
     monkeypatch.setattr(first_pass, "__defaults__", least)
-    parts = published(tmp_path / "parts", **asked)
+    parts = publish_family(tmp_path / "parts", **asked)
     tables = [*whole.glob("estimates/pop_market*"), *whole.glob("tables/pop_zone*")]
     assert len(tables) == 6
     for table in tables:

@@ -1,4 +1,4 @@
-"""Folders of limits that somebody else has written, or exchanged for links."""
+"""Folders of private limits that somebody else wrote, or replaced with links."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FILE = "max_groups_1.parquet"
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def published_limits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a release, its limits and its ledger."""
     folder = tmp_path_factory.mktemp("published")
     run(read_declaration(write(folder, ledger="10", people=6)))
@@ -33,9 +33,9 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def world(published: Path, tmp_path: Path) -> Path:
-    """Return a copy, which a test may change."""
-    return Path(shutil.copytree(published, tmp_path / "copy"))
+def limits_copy(published_limits: Path, tmp_path: Path) -> Path:
+    """Return a copy that a test may change."""
+    return Path(shutil.copytree(published_limits, tmp_path / "copy"))
 
 
 def _link_to_copy(path: Path) -> None:
@@ -45,7 +45,7 @@ def _link_to_copy(path: Path) -> None:
     path.symlink_to(moved)
 
 
-def _instead(make: Callable[[Path], object]) -> Callable[[Path], None]:
+def _replace_with(make: Callable[[Path], object]) -> Callable[[Path], None]:
     """Return a change that puts something in the place of a file or folder."""
 
     def change(path: Path) -> None:
@@ -57,13 +57,13 @@ def _instead(make: Callable[[Path], object]) -> Callable[[Path], None]:
 
 CHANGES: dict[str, Callable[[Path], object]] = {
     "a link to a copy": _link_to_copy,
-    "a link to its folder": _instead(lambda path: path.symlink_to(".")),
-    "a link to itself": _instead(lambda path: path.symlink_to(path.name)),
-    "a link to nothing": _instead(lambda path: path.symlink_to("nothing")),
-    "an endless device": _instead(lambda path: path.symlink_to("/dev/zero")),
-    "a pipe": _instead(os.mkfifo),
-    "an empty folder": _instead(Path.mkdir),
-    "an empty file": _instead(Path.touch),
+    "a link to its folder": _replace_with(lambda path: path.symlink_to(".")),
+    "a link to itself": _replace_with(lambda path: path.symlink_to(path.name)),
+    "a link to nothing": _replace_with(lambda path: path.symlink_to("nothing")),
+    "an endless device": _replace_with(lambda path: path.symlink_to("/dev/zero")),
+    "a pipe": _replace_with(os.mkfifo),
+    "an empty folder": _replace_with(Path.mkdir),
+    "an empty file": _replace_with(Path.touch),
 }
 
 
@@ -81,17 +81,17 @@ def _refused_run(world: Path) -> None:
 @pytest.mark.each
 @pytest.mark.parametrize("what", CHANGES)
 @pytest.mark.parametrize("name", ["", FILE, NAME])
-def test_links_in_place_of_limits(world: Path, name: str, what: str) -> None:
-    CHANGES[what](world / "out" / "visits-limits" / name)
-    _refused_run(world)
+def test_links_in_place_of_limits_are_refused(limits_copy: Path, name: str, what: str) -> None:
+    CHANGES[what](limits_copy / "out" / "visits-limits" / name)
+    _refused_run(limits_copy)
 
 
 @pytest.mark.each
 @pytest.mark.parametrize("what", CHANGES)
 @pytest.mark.parametrize("name", ["limits", f"limits/{FILE}", f"limits/{NAME}"])
-def test_links_inside_a_release(world: Path, name: str, what: str) -> None:
+def test_links_inside_a_release_are_found(limits_copy: Path, name: str, what: str) -> None:
     """The digests of the files are right in a copy, but a link may lead elsewhere tomorrow."""
-    out = world / "out" / "visits"
+    out = limits_copy / "out" / "visits"
     assert verify(out).ok
     CHANGES[what](out / name)
     codes = {finding.code for finding in verify(out).findings}
@@ -99,21 +99,21 @@ def test_links_inside_a_release(world: Path, name: str, what: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["../secret.txt", "/dev/null", "{absolute}", "..", "a/../x", ""])
-def test_manifests_that_name_files_outside_of_the_folder(world: Path, name: str) -> None:
+def test_manifest_naming_files_outside_its_folder_is_refused(limits_copy: Path, name: str) -> None:
     """No file outside of the folder of the limits is read, copied or overwritten."""
-    limits, secret = world / "out" / "visits-limits", world / "out" / "secret.txt"
+    limits, secret = limits_copy / "out" / "visits-limits", limits_copy / "out" / "secret.txt"
     secret.write_text("secret")
     record = manifest(limits)
     name = name.format(absolute=secret)
     record["files"].append({**record["files"][0], "name": name})
     record["files"][-1]["sha256"] = sha256(b"secret").hexdigest()
     reseal(limits, record)
-    _refused_run(world)
+    _refused_run(limits_copy)
     assert secret.read_text() == "secret"
 
 
-def test_tables_of_limits_that_publish_none(world: Path) -> None:
-    limits = world / "out" / "visits-limits"
+def test_invalid_tables_of_limits_are_refused(limits_copy: Path) -> None:
+    limits = limits_copy / "out" / "visits-limits"
     whole = manifest(limits)
     for values in ([], [1, 1], [0], [7], [None], ["x"], [1.5], [True]):
         pq.write_table(pa.table({"max_groups": values}), limits / FILE)
@@ -121,18 +121,18 @@ def test_tables_of_limits_that_publish_none(world: Path) -> None:
         record = json.loads(json.dumps(whole))
         record["files"][0]["sha256"] = sha256(raw).hexdigest()
         reseal(limits, record)
-        _refused_run(world)
+        _refused_run(limits_copy)
     for raw in (b"", b"PAR1", b"\xff" * 1000):
         (limits / FILE).write_bytes(raw)
         record = json.loads(json.dumps(whole))
         record["files"][0]["sha256"] = sha256(raw).hexdigest()
         reseal(limits, record)
-        _refused_run(world)
+        _refused_run(limits_copy)
 
 
-def test_limits_that_the_ledger_did_not_pay_for(world: Path) -> None:
+def test_limits_missing_from_the_ledger_are_refused(limits_copy: Path) -> None:
     """The value of a limit is changed, and the manifest fits it: but it is another manifest."""
-    folder = world / "out" / "visits-limits"
+    folder = limits_copy / "out" / "visits-limits"
     table = pq.read_table(folder / FILE)
     kind, old = table.schema.field(0), table.column(0)[0].as_py()
     other = table.set_column(0, kind, pa.array([1 if old != 1 else 2], kind.type))
@@ -141,23 +141,23 @@ def test_limits_that_the_ledger_did_not_pay_for(world: Path) -> None:
     for file in record["files"]:
         file["sha256"] = sha256((folder / FILE).read_bytes()).hexdigest()
     reseal(folder, record)
-    _refused_run(world)
+    _refused_run(limits_copy)
 
 
-def test_limits_with_forged_noise(world: Path) -> None:
+def test_verify_finds_limits_with_forged_noise(limits_copy: Path) -> None:
     """A run copies limits with a smaller stated cost, but `verify` refuses the release."""
-    limits = world / "out" / "visits-limits"
-    text = (world / "release.yaml").read_text().replace("ledger: ledger.sqlite\n", "")
-    (world / "release.yaml").write_text(text)
-    shutil.rmtree(world / "out")
-    out = run(read_declaration(world / "release.yaml"))
+    limits = limits_copy / "out" / "visits-limits"
+    text = (limits_copy / "release.yaml").read_text().replace("ledger: ledger.sqlite\n", "")
+    (limits_copy / "release.yaml").write_text(text)
+    shutil.rmtree(limits_copy / "out")
+    out = run(read_declaration(limits_copy / "release.yaml"))
     assert verify(out).ok
     whole = manifest(limits)
     for forge in (_with_smaller_cost, _with_more_noise):
         record = json.loads(json.dumps(whole))
         forge(record)
         reseal(limits, record)
-        run(read_declaration(world / "release.yaml"), overwrite=True)
+        run(read_declaration(limits_copy / "release.yaml"), overwrite=True)
         assert manifest(out)["limits"]["manifest"] == manifest(limits)["digest"]
         codes = {finding.code for finding in verify(out).findings}
         assert codes == {"DP-VERIFY-027"}

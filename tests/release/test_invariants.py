@@ -1,4 +1,4 @@
-"""Invariants: true totals beside noised tables, told as what they are, and no other true value."""
+"""Invariants: true totals next to noised tables, labelled as exact, and no other true value."""
 
 from __future__ import annotations
 
@@ -35,8 +35,15 @@ from dprelease.release.charging import charges_of
 from dprelease.release.ledger_forecast import ledger_outlooks
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
-from tests.release.families_of_areas import BY_ID, TOWNS, declared, people, published, written
-from tests.release.test_consistent import frames
+from tests.release.area_family import (
+    BY_ID,
+    TOWNS,
+    people_rows,
+    publish_family,
+    read_family,
+    write_family,
+)
+from tests.release.test_consistent import read_tables
 from tests.replay import Keyed
 
 SAID = "acknowledge: invariants are published exactly"
@@ -45,75 +52,75 @@ BANDS = [(0, 18, "0-17"), (18, 65, "18-64"), (65, 100, "65-99")]
 STATE_OF = {town: state for state, some in TOWNS.items() for town in some}
 
 
-def with_(invariants: str, more: str = "non_negative: true") -> str:
+def with_invariants(invariants: str, more: str = "non_negative: true") -> str:
     return f"{{{more}{', ' if more else ''}invariants: [{invariants}], {SAID}}}"
 
 
 CASES: dict[str, dict[str, Any]] = {
-    "states": {"consistent": with_("{level: state}")},
-    "estimates": {"consistent": with_("{level: state}", "")},
-    "the whole": {"consistent": with_("{}")},
-    "leaves by sex": {"consistent": with_("{level: town, table: [sex]}")},
-    "nested": {"consistent": with_("{level: state, table: [sex]}, {level: town}")},
-    "finest at states": {"consistent": with_("{level: state, table: [sex, band]}")},
+    "states": {"consistent": with_invariants("{level: state}")},
+    "estimates": {"consistent": with_invariants("{level: state}", "")},
+    "the whole": {"consistent": with_invariants("{}")},
+    "leaves by sex": {"consistent": with_invariants("{level: town, table: [sex]}")},
+    "nested": {"consistent": with_invariants("{level: state, table: [sex]}, {level: town}")},
+    "finest at states": {"consistent": with_invariants("{level: state, table: [sex, band]}")},
     "crossing": {
         "asked": "hierarchy: [state, town]\n    cube: [sex, band]",
-        "consistent": with_("{level: state, table: [sex]}, {level: town, table: [band]}", ""),
+        "consistent": with_invariants("{level: state, table: [sex]}, {level: town, table: [band]}", ""),
     },
-    "no areas": {"asked": "cube: [sex, band]", "consistent": with_("{table: [sex]}")},
-    "ids": {"unit": BY_ID, "consistent": with_("{level: state}")},
+    "no areas": {"asked": "cube: [sex, band]", "consistent": with_invariants("{table: [sex]}")},
+    "ids": {"unit": BY_ID, "consistent": with_invariants("{level: state}")},
     "one of two columns": {
         "columns": '{n: {count: "*"}, pay: {sum: pay}}',
-        "consistent": with_("{level: state, column: n}"),
+        "consistent": with_invariants("{level: state, column: n}"),
     },
     "zeros": {
         "asked": "hierarchy: [state, town]\n    marginals: [[], [old], [band, old]]",
-        "consistent": with_(
+        "consistent": with_invariants(
             "{level: town, table: [old]}",
             "non_negative: true, zeros: [{band: [0-17, 18-64], old: 'true'}]",
         ),
     },
     "zeros that the rows contradict": {
         "asked": "hierarchy: [state, town]\n    marginals: [[], [old], [band, old]]",
-        "consistent": with_(
+        "consistent": with_invariants(
             "{level: town, table: [old]}",
             "non_negative: true, zeros: [{band: 65-99, old: 'true'}]",
         ),
     },
-    "composed": {"consistent": with_("{level: state}", "non_negative: true, composition: parent")},
+    "composed": {"consistent": with_invariants("{level: state}", "non_negative: true, composition: parent")},
     "records": {
-        "consistent": with_("{level: town}", "non_negative: true, publish: {records: true}"),
+        "consistent": with_invariants("{level: town}", "non_negative: true, publish: {records: true}"),
     },
     "down to states": {
-        "consistent": with_("{level: town}", "non_negative: true, publish: {down_to: state}"),
+        "consistent": with_invariants("{level: town}", "non_negative: true, publish: {down_to: state}"),
     },
     "targets": {
-        "consistent": with_("{level: state}", "targets: [{level: town, table: [sex], moe: 60}]"),
+        "consistent": with_invariants("{level: state}", "targets: [{level: town, table: [sex], moe: 60}]"),
     },
     "a target of one": {
-        "consistent": with_("{level: state}", "targets: [{level: state, moe: 1}]"),
+        "consistent": with_invariants("{level: state}", "targets: [{level: state, moe: 1}]"),
     },
-    "laplace": {"mechanism": "laplace", "consistent": with_("{level: state}")},
+    "laplace": {"mechanism": "laplace", "consistent": with_invariants("{level: state}")},
     "rho": {
         "budget": "rho: 0.1, delta: 1e-6, neighbours: replace",
-        "consistent": with_("{level: state}"),
+        "consistent": with_invariants("{level: state}"),
     },
     "a pure budget": {
         "budget": "epsilon: 1, neighbours: replace", "mechanism": "discrete_laplace",
-        "consistent": with_("{level: state}"),
+        "consistent": with_invariants("{level: state}"),
     },
 }  # fmt: skip
 
 
-def asked(what: str, **more: Any) -> dict[str, Any]:
+def case_of(what: str, **more: Any) -> dict[str, Any]:
     return {"budget": REPLACE, **CASES[what], **more}
 
 
-def truth(name: str, rows: int = 600) -> Counter[tuple[Any, ...]]:
+def true_counts(name: str, rows: int = 600) -> Counter[tuple[Any, ...]]:
     """Return how many people each cell of a table has, by the table's name."""
     keys = [key for key in name.removeprefix("pop_").split("_") if key != "total"]
     counts: Counter[tuple[Any, ...]] = Counter()
-    for _id, town, sex, old, age, _pay in people(rows):
+    for _id, town, sex, old, age, _pay in people_rows(rows):
         band = next(label for least, above, label in BANDS if least <= int(str(age)) < above)
         of = {"town": town, "state": STATE_OF[str(town)], "sex": sex, "band": band}
         of["old"] = old == "true"
@@ -126,7 +133,7 @@ def record(folder: Path) -> dict[str, Any]:
     return held
 
 
-def exact_tables(folder: Path) -> list[str]:
+def invariant_tables(folder: Path) -> list[str]:
     return [one["query"] for one in record(folder)["invariants"]]
 
 
@@ -136,47 +143,45 @@ def as_counts(table: pa.Table, column: str) -> dict[tuple[Any, ...], Any]:
 
 
 @pytest.fixture(scope="module")
-def released(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def release_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Return what publishes a case, once; nobody writes into its folder."""
-    return cache(lambda what: published(tmp_path_factory.mktemp("case"), **asked(what)))
+    return cache(lambda what: publish_family(tmp_path_factory.mktemp("case"), **case_of(what)))
 
 
 @pytest.mark.share(0.15)
 @pytest.mark.parametrize("what", CASES)
-def test_invariants_are_the_truth_and_everything_agrees_with_them(
-    what: str, released: Callable[[str], Path]
-) -> None:
-    folder = released(what)
+def test_invariants_are_exact_and_consistent(what: str, release_of: Callable[[str], Path]) -> None:
+    folder = release_of(what)
     report = dprelease.verify(folder)
     assert report.ok, [str(finding) for finding in report.findings]
     assert any(note.startswith("outside the guarantee") for note in report.notes)
-    exact = exact_tables(folder)
+    exact = invariant_tables(folder)
     assert exact
     for name in exact if what != "ids" else ():
-        true = truth(name)
-        measured = as_counts(frames(folder, "measurements")[name], "n")
+        true = true_counts(name)
+        measured = as_counts(read_tables(folder, "measurements")[name], "n")
         assert {key: n for key, n in measured.items() if n} == true
         for kind in ("estimates", "tables"):
-            held = frames(folder, kind).get(name)
+            held = read_tables(folder, kind).get(name)
             if held is not None:
                 assert as_counts(held, "n") == measured
-        if name in frames(folder, "estimates"):
-            assert set(frames(folder, "estimates")[name]["n_se"].to_pylist()) == {0.0}
-        if name in frames(folder, "tables"):
-            whole = frames(folder, "tables")[name]
+        if name in read_tables(folder, "estimates"):
+            assert set(read_tables(folder, "estimates")[name]["n_se"].to_pylist()) == {0.0}
+        if name in read_tables(folder, "tables"):
+            whole = read_tables(folder, "tables")[name]
             assert as_counts(whole, "n_lower") == as_counts(whole, "n_upper") == measured
-    for name, table in frames(folder, "measurements").items():
+    for name, table in read_tables(folder, "measurements").items():
         if name not in exact and what != "ids":
             of = as_counts(table, "n")
-            assert any(n != truth(name)[key] for key, n in of.items()), f"{name} has no noise"
+            assert any(n != true_counts(name)[key] for key, n in of.items()), f"{name} has no noise"
 
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("what", CASES)
-def test_manifests_tell_what_is_outside_the_guarantee(
-    what: str, released: Callable[[str], Path]
+def test_manifest_lists_invariants_outside_the_guarantee(
+    what: str, release_of: Callable[[str], Path]
 ) -> None:
-    held = record(released(what))
+    held = record(release_of(what))
     Manifest.model_validate(held)
     names = held["guarantee"]["invariants"]
     assert names
@@ -192,11 +197,11 @@ def test_manifests_tell_what_is_outside_the_guarantee(
     assert not any(one["mechanism"] == "invariant" for one in held["measurements"])
 
 
-def test_sums_of_invariants_are_exact_too_and_cost_nothing(
-    released: Callable[[str], Path],
+def test_sums_of_invariants_are_exact_and_free(
+    release_of: Callable[[str], Path],
 ) -> None:
-    """What follows from an invariant is measured with no noise, so that no budget is lost on it."""
-    held = {one["query"]: one["exact"] for one in record(released("nested"))["invariants"]}
+    """Sums that follow from an invariant have no noise and cost no budget."""
+    held = {one["query"]: one["exact"] for one in record(release_of("nested"))["invariants"]}
     assert held == {
         "pop_total": "implied",
         "pop_sex": "implied",
@@ -206,27 +211,27 @@ def test_sums_of_invariants_are_exact_too_and_cost_nothing(
     }
 
 
-class Spread(duckdb.Engine):
-    """An engine that has noise added where the cells are."""
+class EngineWithOwnNoise(duckdb.Engine):
+    """An engine that adds noise where the cells are."""
 
     def noisy_vectors(self, query: Query, noise: Any) -> Iterator[dict[str, Any]]:
         exact: ExactTable = self.run(query)
         return iter([noise(exact)])
 
 
-def test_invariants_of_noise_that_is_drawn_elsewhere(
+def test_invariants_with_noise_drawn_by_the_engine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(duckdb, "Engine", Spread)
-    folder = run(declared(tmp_path, **asked("states")))
+    monkeypatch.setattr(duckdb, "Engine", EngineWithOwnNoise)
+    folder = run(read_family(tmp_path, **case_of("states")))
     assert dprelease.verify(folder).ok
-    measured = as_counts(frames(folder, "measurements")["pop_state"], "n")
-    assert {key: n for key, n in measured.items() if n} == truth("pop_state")
+    measured = as_counts(read_tables(folder, "measurements")["pop_state"], "n")
+    assert {key: n for key, n in measured.items() if n} == true_counts("pop_state")
 
 
-def test_nothing_is_drawn_for_invariants(tmp_path: Path) -> None:
+def test_no_random_bits_are_drawn_for_invariants(tmp_path: Path) -> None:
     """So noise is independent of them: the same bits give noised tables the same noise."""
-    _, plan = prepare(declared(tmp_path, **asked("states")))
+    _, plan = prepare(read_family(tmp_path, **case_of("states")))
     (column,) = plan.of_query("pop_state")
     exact = ExactTable("pop_state", 3, {"n": np.array([3, 0, 2**40])})
 
@@ -238,9 +243,9 @@ def test_nothing_is_drawn_for_invariants(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["noise for an invariant", "no noise for a measurement"])
-def test_only_what_is_declared_so_is_published_as_it_is(wrong: str, tmp_path: Path) -> None:
-    """Whatever a plan says: the noise asks the declaration."""
-    _, plan = prepare(declared(tmp_path, **asked("states")))
+def test_only_declared_invariants_are_published_without_noise(wrong: str, tmp_path: Path) -> None:
+    """Noise depends on the declaration, even if a plan says otherwise."""
+    _, plan = prepare(read_family(tmp_path, **case_of("states")))
     (exact,) = plan.of_query("pop_state")
     (noisy,) = plan.of_query("pop_town")
     law = noisy.mechanism if wrong == "noise for an invariant" else INVARIANT_MECHANISM
@@ -251,9 +256,9 @@ def test_only_what_is_declared_so_is_published_as_it_is(wrong: str, tmp_path: Pa
         perturb(table, [column], Entropy())
 
 
-def test_an_invariant_has_no_finite_price(tmp_path: Path) -> None:
-    """A price that forgets to leave invariants out refuses the release."""
-    _, plan = prepare(declared(tmp_path, **asked("states")))
+def test_invariant_has_infinite_privacy_cost(tmp_path: Path) -> None:
+    """Accounting that forgets to leave out invariants refuses the release."""
+    _, plan = prepare(read_family(tmp_path, **case_of("states")))
     (exact,) = plan.of_query("pop_state")
     assert plan.budget.cost_of([exact.accounting_input]) == float("inf")
     assert plan.costs_alone().count(float("inf")) == 2
@@ -270,30 +275,30 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "a word too many": ({"consistent": f"{{{SAID}}}"}, "DP-CONSIST-013", "no `invariants`"),
     "presence": (
-        {"budget": "epsilon: 1, delta: 1e-6", "consistent": with_("{level: state}")},
+        {"budget": "epsilon: 1, delta: 1e-6", "consistent": with_invariants("{level: state}")},
         "DP-CONSIST-006", "replace",
     ),
-    "no such level": ({"consistent": with_("{level: block}")}, "DP-CONSIST-013", "block"),
-    "no such table": ({"consistent": with_("{table: [band]}")}, "DP-CONSIST-013", "[band]"),
+    "no such level": ({"consistent": with_invariants("{level: block}")}, "DP-CONSIST-013", "block"),
+    "no such table": ({"consistent": with_invariants("{table: [band]}")}, "DP-CONSIST-013", "[band]"),
     "everything": (
-        {"consistent": with_("{level: town, table: [sex, band]}")},
+        {"consistent": with_invariants("{level: town, table: [sex, band]}")},
         "DP-CONSIST-013", "nothing of 'n' would be left",
     ),
     "which column": (
-        {"columns": "{n: {count: '*'}, pay: {sum: pay}}", "consistent": with_("{level: state}")},
+        {"columns": "{n: {count: '*'}, pay: {sum: pay}}", "consistent": with_invariants("{level: state}")},
         "DP-CONSIST-013", "column",
     ),
     "no such column": (
-        {"consistent": with_("{level: state, column: m}")}, "DP-CONSIST-013", "not one of the columns",
+        {"consistent": with_invariants("{level: state, column: m}")}, "DP-CONSIST-013", "not one of the columns",
     ),
     "a sum": (
-        {"columns": "{pay: {sum: pay}}", "consistent": with_("{level: state}")},
+        {"columns": "{pay: {sum: pay}}", "consistent": with_invariants("{level: state}")},
         "DP-CONSIST-013", "is a sum",
     ),
     "what can't be": (
         {
             "asked": "hierarchy: [state, town]\n    marginals: [[], [old], [band, old]]",
-            "consistent": with_(
+            "consistent": with_invariants(
                 "{level: state, table: [band, old]}",
                 "non_negative: true, zeros: [{band: 0-17, old: 'true'}]",
             ),
@@ -303,7 +308,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "crossing whole tables": (
         {
             "asked": "hierarchy: [state, town]\n    cube: [sex, band]",
-            "consistent": with_("{level: state, table: [sex]}, {table: [band]}"),
+            "consistent": with_invariants("{level: state, table: [sex]}, {table: [band]}"),
         },
         "DP-CONSIST-013", "several exact tables",
     ),
@@ -311,9 +316,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_is_refused_before_anything_is_read(what: str, tmp_path: Path) -> None:
+def test_impossible_invariants_are_refused_before_reading(what: str, tmp_path: Path) -> None:
     given, code, words = REFUSED[what]
-    declaration = declared(tmp_path, **{"budget": REPLACE, **given})
+    declaration = read_family(tmp_path, **{"budget": REPLACE, **given})
     (tmp_path / "people.csv").unlink()
     with pytest.raises(DpReleaseError) as caught:
         run(declaration)
@@ -336,8 +341,8 @@ def ledger(folder: Path, *invariants: str) -> Ledger:
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("allowed", [(), ("count of rows by town, of people",), (NAME,)])
-def test_ledgers_allow_invariants_by_name(allowed: tuple[str, ...], tmp_path: Path) -> None:
-    declaration = declared(tmp_path, **asked("states", more="ledger: ledger.sqlite\n"))
+def test_ledger_allows_invariants_by_name(allowed: tuple[str, ...], tmp_path: Path) -> None:
+    declaration = read_family(tmp_path, **case_of("states", more="ledger: ledger.sqlite\n"))
     held = ledger(tmp_path, *allowed)
     if NAME not in allowed:
         with pytest.raises(LedgerError) as caught:
@@ -386,13 +391,17 @@ CHANGED = {"schema": "people.yaml", "towns": "towns.csv"}
 """What a case changes of the files of a declaration."""
 
 
-def one_of_two(folder: Path, what: str, *, second: bool) -> tuple[Declaration, Charge]:
+def release_and_charge(folder: Path, what: str, *, second: bool) -> tuple[Declaration, Charge]:
     """Return one of the two releases of a case, under a ledger, and what it charges."""
     own, other, invariant = FUNCTIONS[what]
     more = {**own, **(other if second else {})}
-    given = {"budget": REPLACE, "consistent": with_(invariant), "more": "ledger: ledger.sqlite\n"}
+    given = {
+        "budget": REPLACE,
+        "consistent": with_invariants(invariant),
+        "more": "ledger: ledger.sqlite\n",
+    }
     given |= {name: value for name, value in more.items() if name not in CHANGED}
-    path = written(folder, **given)
+    path = write_family(folder, **given)
     for file, (old, new) in ((CHANGED[name], more[name]) for name in CHANGED if name in more):
         text = (folder / file).read_text()
         assert old in text
@@ -404,15 +413,15 @@ def one_of_two(folder: Path, what: str, *, second: bool) -> tuple[Declaration, C
 
 @pytest.mark.share(0.18)
 @pytest.mark.parametrize("what", FUNCTIONS)
-def test_a_name_stands_for_one_function_in_a_ledger(what: str, tmp_path: Path) -> None:
-    """The difference of two tables that are published exactly is exact, and nobody allowed it."""
-    declaration, charge = one_of_two(tmp_path, what, second=False)
+def test_ledger_refuses_another_function_with_the_same_name(what: str, tmp_path: Path) -> None:
+    """The difference of two exact tables is exact too, and nobody allowed it."""
+    declaration, charge = release_and_charge(tmp_path, what, second=False)
     names, found = charge.invariants, Ledger(tmp_path / "ledger.sqlite")
     amounts = (Fraction(10), Fraction(1, 10**4), None)
     found.open_account(Account("office/people", "replace", charge.unit, *amounts, None, names))
     run(declaration)
     run(declaration, overwrite=True)
-    declaration, other = one_of_two(tmp_path, what, second=True)
+    declaration, other = release_and_charge(tmp_path, what, second=True)
     is_told = what in ("an expression", "what a condition reads", "edges")
     assert (other.invariants != names) is is_told  # whoever allows it reads what it is
     before = len(found.history())
@@ -427,23 +436,23 @@ def test_a_name_stands_for_one_function_in_a_ledger(what: str, tmp_path: Path) -
     assert len(found.history()) == before
 
 
-def test_words_about_columns_make_no_other_function(tmp_path: Path) -> None:
+def test_labels_of_columns_do_not_change_the_function(tmp_path: Path) -> None:
     charges = []
     for text in ("values: [f, m]", "label: Sex, values: {f: female, m: male}"):
-        path = written(tmp_path, budget=REPLACE, consistent=with_("{table: [sex]}"))
+        path = write_family(tmp_path, budget=REPLACE, consistent=with_invariants("{table: [sex]}"))
         schema = tmp_path / "people.yaml"
         schema.write_text(schema.read_text().replace("values: [f, m]", text))
         charges.append(charges_of(prepare(read_declaration(path))[1]))
     assert charges[0] == charges[1]
 
 
-def test_keys_that_every_row_has_make_no_other_function(tmp_path: Path) -> None:
-    """Two releases may publish the same totals exactly, each beside other tables."""
+def test_keys_without_missing_values_keep_the_function(tmp_path: Path) -> None:
+    """Two releases may publish the same exact totals next to different tables."""
     every = "[f, m], fill: f, others: f"
     functions = []
     for keys in ("[sex]", "[], [sex]", "[]"):
         tree = f"hierarchy: [state, town]\n    marginals: [{keys}]"
-        path = written(tmp_path, budget=REPLACE, asked=tree, consistent=with_("{level: state}") if "[]" in keys else with_("{level: state, table: [sex]}"))  # fmt: skip
+        path = write_family(tmp_path, budget=REPLACE, asked=tree, consistent=with_invariants("{level: state}") if "[]" in keys else with_invariants("{level: state, table: [sex]}"))  # fmt: skip
         schema = tmp_path / "people.yaml"
         schema.write_text(schema.read_text().replace("[f, m]", every))
         (asked_of,) = charges_of(prepare(read_declaration(path))[1])
@@ -451,17 +460,17 @@ def test_keys_that_every_row_has_make_no_other_function(tmp_path: Path) -> None:
     assert functions[0] != functions[1] == functions[2]
 
 
-def test_a_price_is_that_of_the_noised_tables_alone(tmp_path: Path) -> None:
-    """What a ledger takes is what the same noise costs without any invariant."""
+def test_charge_covers_noised_tables_only(tmp_path: Path) -> None:
+    """The ledger is charged as much as for the same noise without invariants."""
     held = ledger(tmp_path, NAME)
-    run(declared(tmp_path, **asked("states", more="ledger: ledger.sqlite\n")))
+    run(read_family(tmp_path, **case_of("states", more="ledger: ledger.sqlite\n")))
     (charge,) = held.history()[1].body["charges"]
     assert {event["query"] for event in charge["events"]}.isdisjoint({"pop_state", "pop_total"})
     assert len(charge["events"]) == 7
     assert 0 < float(charge["price"]) < 1
 
 
-def rewritten(path: Path, column: str, change: Any) -> None:
+def rewrite_column(path: Path, column: str, change: Any) -> None:
     table = pq.read_table(path)
     values = pa.array(change(table[column].to_numpy()), pa.int64())
     at = table.column_names.index(column)
@@ -482,28 +491,28 @@ TAMPERED = {
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("what", TAMPERED)
-def test_invariants_that_were_exchanged_are_found(what: str, tmp_path: Path) -> None:
+def test_tampered_invariants_are_found(what: str, tmp_path: Path) -> None:
     """The step takes any integers: it raises nothing, and the release is refused by its digests."""
-    folder = published(tmp_path, **asked("states"))
+    folder = publish_family(tmp_path, **case_of("states"))
     name, change = TAMPERED[what]
-    rewritten(folder / f"measurements/{name}.parquet", "n", change)
+    rewrite_column(folder / f"measurements/{name}.parquet", "n", change)
     report = dprelease.verify(folder)
     assert not report.ok
 
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("what", TAMPERED)
-def test_the_step_is_total_on_exact_numbers_that_contradict(what: str, tmp_path: Path) -> None:
-    """Every value of every output, whatever stands in the measurements; nothing is claimed then."""
+def test_contradicting_exact_numbers_raise_no_error(what: str, tmp_path: Path) -> None:
+    """All outputs are complete for any measurements, but state no errors."""
     from dprelease.tables.family_tables import published_table
 
-    folder = published(tmp_path, **asked("nested"))
-    declaration = declared(tmp_path / "again", **asked("nested"))
+    folder = publish_family(tmp_path, **case_of("nested"))
+    declaration = read_family(tmp_path / "again", **case_of("nested"))
     _, plan = prepare(declaration)
     (family,) = plan.families
     name, change = TAMPERED[what]
     path = folder / f"measurements/{name}.parquet"
-    rewritten(path, "n", change)
+    rewrite_column(path, "n", change)
     noised = [published_table(table, folder) for table in family.tables]
     assert family.step is not None
     batches = list(family.step.values(noised))
@@ -512,44 +521,44 @@ def test_the_step_is_total_on_exact_numbers_that_contradict(what: str, tmp_path:
     assert all(np.isnan(error).all() for error in errors)
 
 
-def test_numbers_too_large_for_64_bits_are_cut_without_a_contradiction(tmp_path: Path) -> None:
-    """Noise may be of any size; exact tables beside it stay exact where they fit."""
-    given = asked("nested", budget="epsilon: 1e-9, delta: 1e-6, neighbours: replace")
+def test_numbers_beyond_64_bits_are_clamped_consistently(tmp_path: Path) -> None:
+    """Noise may have any size; exact tables stay exact."""
+    given = case_of("nested", budget="epsilon: 1e-9, delta: 1e-6, neighbours: replace")
     given["mechanism"] = "laplace"
-    folder = published(tmp_path, **given)
+    folder = publish_family(tmp_path, **given)
     assert dprelease.verify(folder).ok
-    for name in exact_tables(folder):
-        assert as_counts(frames(folder, "tables")[name], "n") == as_counts(
-            frames(folder, "measurements")[name], "n"
+    for name in invariant_tables(folder):
+        assert as_counts(read_tables(folder, "tables")[name], "n") == as_counts(
+            read_tables(folder, "measurements")[name], "n"
         )
 
 
-def test_errors_are_no_larger_than_without_invariants(tmp_path: Path) -> None:
-    """And smaller where the invariant says something: noise is not spent on what is known."""
+def test_invariants_do_not_increase_errors(tmp_path: Path) -> None:
+    """Errors are smaller where the invariant has information."""
 
     def errors(folder: Path) -> dict[str, float]:
         return {
             name: max(table["n_se"].to_pylist())
-            for name, table in frames(folder, "estimates").items()
+            for name, table in read_tables(folder, "estimates").items()
         }
 
-    with_them = errors(published(tmp_path / "with", **asked("states")))
-    without = errors(published(tmp_path / "without", budget=REPLACE, consistent="true"))
+    with_them = errors(publish_family(tmp_path / "with", **case_of("states")))
+    without = errors(publish_family(tmp_path / "without", budget=REPLACE, consistent="true"))
     assert all(with_them[name] <= without[name] * 1.0001 for name in without)
     assert with_them["pop_sex"] < without["pop_sex"]
 
 
-def test_batches_and_levels_do_not_matter(tmp_path: Path) -> None:
-    """Twin runs that differ in attributes alone publish the same invariants."""
-    one = published(tmp_path / "one", **asked("states"))
+def test_twin_runs_publish_the_same_invariants(tmp_path: Path) -> None:
+    """The data differ only in attributes."""
+    one = publish_family(tmp_path / "one", **case_of("states"))
     path = tmp_path / "two"
-    declaration = declared(path, **asked("states"))
+    declaration = read_family(path, **case_of("states"))
     lines = (path / "people.csv").read_text().splitlines()
     swapped = [
         line.replace(",f,", ",x,").replace(",m,", ",f,").replace(",x,", ",m,") for line in lines
     ]
     (path / "people.csv").write_text("\n".join(swapped) + "\n")
     two = run(declaration, bits=Keyed("family"))
-    for name in exact_tables(one):
+    for name in invariant_tables(one):
         pair = [(folder / f"measurements/{name}.parquet").read_bytes() for folder in (one, two)]
         assert all(a == b for a, b in pairwise(pair))

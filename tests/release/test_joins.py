@@ -109,7 +109,7 @@ def manifest(folder: Path) -> dict[str, Any]:
     return found
 
 
-def test_the_commands_work_with_joins(tmp_path: Path) -> None:
+def test_commands_work_with_joins(tmp_path: Path) -> None:
     path = write(tmp_path)
     for words in (["check"], ["plan"], ["run", "--dry-run"], ["run"]):
         done = CliRunner().invoke(app, [words[0], str(path), *words[1:]])
@@ -131,7 +131,7 @@ def test_the_commands_work_with_joins(tmp_path: Path) -> None:
     assert (unit["max_groups"], unit["max_rows_per_group"]) == (1, 4)
 
 
-def test_a_release_verifies_by_its_texts_alone(tmp_path: Path) -> None:
+def test_verify_needs_no_files_outside_the_release(tmp_path: Path) -> None:
     published = run(read_declaration(write(tmp_path)))
     moved = tmp_path / "elsewhere"
     published.rename(moved)
@@ -140,7 +140,7 @@ def test_a_release_verifies_by_its_texts_alone(tmp_path: Path) -> None:
     assert dprelease.verify(moved).ok
 
 
-def noised(folder: Path) -> dict[str, list[Any]]:
+def published_values(folder: Path) -> dict[str, list[Any]]:
     tables = {path.stem: pq.read_table(path) for path in folder.glob("*.parquet")}
     return {f"{q}.{c}": t[c].to_pylist() for q, t in tables.items() for c in t.column_names}
 
@@ -168,12 +168,12 @@ TWINS = {
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("name", TWINS)
-def test_neighbours_differ_in_the_claimed_cells_only(name: str, tmp_path: Path) -> None:
-    """With the same bits, one person in or out of both tables moves what is claimed (V22, V29)."""
+def test_neighbours_differ_only_in_claimed_cells(name: str, tmp_path: Path) -> None:
+    """With the same bits, one person in or out of both tables changes the claimed cells (V22, V29)."""
     people, visits = TWINS[name]
     paths = write(tmp_path / "a"), write(tmp_path / "b", people, visits)
     one, other = (run(read_declaration(path), bits=Keyed("noise")) for path in paths)
-    ours, theirs = noised(one), noised(other)
+    ours, theirs = published_values(one), published_values(other)
     for claim in manifest(one)["measurements"]:
         column = f"{claim['query']}.{claim['column']}"
         step = float(claim["step"])
@@ -199,8 +199,8 @@ def with_ledger(folder: Path, **edit: str) -> tuple[Path, Path]:
     return path, ledger
 
 
-def test_both_tables_are_charged(tmp_path: Path) -> None:
-    """The account of visits pays for the joined query alone, that of people for all."""
+def test_accounts_of_both_tables_are_charged(tmp_path: Path) -> None:
+    """The account of visits is charged for the joined query, the account of people for all queries."""
     path, ledger = with_ledger(tmp_path)
     published = run(read_declaration(path))
     assert dprelease.verify(published, ledger=ledger).ok
@@ -208,7 +208,7 @@ def test_both_tables_are_charged(tmp_path: Path) -> None:
     assert 0 < state.spent("hospital/visits") < state.spent("office/people")
 
 
-def test_a_joined_table_without_an_owner_is_refused(tmp_path: Path) -> None:
+def test_joined_table_without_owner_is_refused(tmp_path: Path) -> None:
     nameless = FILES["visits.yaml"].replace("owner: hospital\n", "")
     path, _ = with_ledger(tmp_path, **{"visits.yaml": nameless})
     with pytest.raises(DeclarationError, match="DP-RELEASE-011"):
@@ -230,10 +230,10 @@ def no_row_is_read(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def test_duplicate_keys_cost_nothing_even_in_a_later_query(
+def test_duplicate_keys_are_refused_before_any_charge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Public tables are looked at before any query runs (V26)."""
+    """Public tables are checked before any query runs (V26)."""
     twice = FILES["stations.csv"] + " a ,south,1\\n"
     path, ledger = with_ledger(tmp_path, **{"stations.csv": twice})
     with no_row_is_read(monkeypatch), pytest.raises(DataError, match="DP-DATA-012") as caught:
@@ -261,12 +261,12 @@ def test_overlapping_and_disjoint_conditions_are_both_charged_twice(tmp_path: Pa
     assert prices[0] == prices[1] == pytest.approx(2 * prices[2])
 
 
-def test_the_same_rows_in_frames(tmp_path: Path) -> None:
-    """Frames take the place of any of the sources."""
+def test_joins_of_frames_and_files_agree(tmp_path: Path) -> None:
+    """Frames can replace any source."""
     import pandas as pd
 
     path = write(tmp_path)
-    first = noised(run(read_declaration(path), bits=Keyed("noise")))
+    first = published_values(run(read_declaration(path), bits=Keyed("noise")))
     frames = {name: pd.read_csv(tmp_path / f"{name}.csv", dtype_backend="pyarrow")
               for name in ("people", "visits", "stations")}  # fmt: skip
     for name in frames:
@@ -274,4 +274,4 @@ def test_the_same_rows_in_frames(tmp_path: Path) -> None:
     second = run(
         read_declaration(path), bits=Keyed("noise"), frames=frames, output=tmp_path / "other"
     )
-    assert noised(second) == first
+    assert published_values(second) == first

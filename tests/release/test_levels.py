@@ -1,4 +1,4 @@
-"""Families with other tables at some levels: measured there alone, priced, published, verified."""
+"""Families with different tables at some levels: measured, charged, published, verified."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import dprelease
 from dprelease.errors import DpReleaseError, Findings
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
-from tests.release.families_of_areas import BY_ID, declared, published, written
-from tests.release.test_consistent import frames, sums
+from tests.release.area_family import BY_ID, publish_family, read_family, write_family
+from tests.release.test_consistent import read_tables, sums
 from tests.release.test_shared_families import ASKED as FAMILY
 from tests.release.test_shared_families import OTHER
 
@@ -36,43 +36,45 @@ LEVELS = {
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize(("asked", "tables"), LEVELS.items())
 @pytest.mark.parametrize("consistent", ["true", WHOLE])
-def test_each_level_has_its_own_tables(
+def test_each_level_publishes_its_own_tables(
     asked: str, tables: list[str], consistent: str, tmp_path: Path
 ) -> None:
-    """Nothing else is measured or published; what is adds up, and is verified both ways."""
-    folder = published(tmp_path, asked=asked, consistent=consistent)
+    """Nothing else is measured or published; tables add up, and both checks pass."""
+    folder = publish_family(tmp_path, asked=asked, consistent=consistent)
     report = dprelease.verify(folder)
     assert report.ok, [str(finding) for finding in report.findings]
     named = {f"pop_{name}" for name in tables}
-    assert frames(folder, "measurements").keys() == named
+    assert read_tables(folder, "measurements").keys() == named
     for kind in ("estimates", *(["tables"] if consistent == WHOLE else [])):
-        held = frames(folder, kind)
+        held = read_tables(folder, kind)
         assert held.keys() == named
         assert len({sum(sums(table, "n")) for table in held.values()}) == 1
     record = json.loads((folder / "manifest.json").read_text())
     assert {one["query"] for one in record["measurements"]} == named
 
 
-def laws(plan: Plan) -> dict[str, float]:
+def standard_deviations(plan: Plan) -> dict[str, float]:
     return {column.query.name: column.standard_deviation for column in plan.columns}
 
 
 @pytest.mark.parametrize("unit", ["privacy_unit: {}\n", BY_ID])
-def test_what_is_not_measured_is_not_paid_for(unit: str, tmp_path: Path) -> None:
-    """All of the budget goes to the tables that there are; sensitivities stay those of families."""
-    _, some = prepare(declared(tmp_path / "some", asked=AT_TOWNS, unit=unit))
-    _, every = prepare(declared(tmp_path / "all", asked=FINEST.format(at=""), unit=unit))
+def test_unmeasured_tables_cost_no_budget(unit: str, tmp_path: Path) -> None:
+    """The measured tables get the whole budget; sensitivities stay those of the family."""
+    _, some = prepare(read_family(tmp_path / "some", asked=AT_TOWNS, unit=unit))
+    _, every = prepare(read_family(tmp_path / "all", asked=FINEST.format(at=""), unit=unit))
     assert len(some.columns) == len(every.columns) - 2
     assert some.guarantee.epsilon == pytest.approx(every.guarantee.epsilon, rel=1e-2)
     claimed = {c.query.name: c.measurement.sensitivity for c in every.columns}
     assert all(c.measurement.sensitivity == claimed[c.query.name] for c in some.columns)
     if unit != BY_ID:  # each table costs the same for its precision
-        one, other = (sum(error**-2 for error in laws(plan).values()) for plan in (some, every))
+        one, other = (
+            sum(error**-2 for error in standard_deviations(plan).values()) for plan in (some, every)
+        )
         assert one == pytest.approx(other, rel=0.02)
 
 
-def test_members_of_a_family_have_their_own_levels(tmp_path: Path) -> None:
-    """One asks for a table where another one does not, and by as many words as one query would."""
+def test_queries_of_a_family_have_their_own_levels(tmp_path: Path) -> None:
+    """One query has a table at a level where another has none; the noise is that of one query."""
     asked = FAMILY["asked"] + "\n    marginals_at: {town: [[sex, old]]}"
     left = (
         "hierarchy: [state, town]\n    marginals: [[band]]\n"
@@ -80,18 +82,18 @@ def test_members_of_a_family_have_their_own_levels(tmp_path: Path) -> None:
     )
     more = OTHER.format(asked=left, rest="")
     family = {**FAMILY, "asked": asked, "more": more}
-    folder = published(tmp_path / "two", **family)
+    folder = publish_family(tmp_path / "two", **family)
     assert dprelease.verify(folder).ok
-    held = frames(folder, "estimates")
+    held = read_tables(folder, "estimates")
     assert {"pop_town_sex_old", "other_town", "other_town_band_old"} <= held.keys()
     assert not {"pop_town", "other_town_band"} & held.keys()
     assert len({sum(table["n"].to_pylist()) for table in held.values()}) == 1
-    _, apart = prepare(declared(tmp_path / "apart", **family))
+    _, apart = prepare(read_family(tmp_path / "apart", **family))
     together = FINEST.format(at="marginals_at: {town: [[sex, old], [], [band, old]]}").replace(
         "[[], [sex], [band, sex]]", "[[], [sex], [sex, old], [band]]"
     )
-    _, one = prepare(declared(tmp_path / "one", asked=together))
-    assert sorted(laws(one).values()) == sorted(laws(apart).values())
+    _, one = prepare(read_family(tmp_path / "one", asked=together))
+    assert sorted(standard_deviations(one).values()) == sorted(standard_deviations(apart).values())
 
 
 REFUSED = {
@@ -125,9 +127,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("tables", ["[[sex]]", "[[sex], [band]]"])
-def test_integer_tables_need_no_table_by_all_keys_at_a_level(tables: str, tmp_path: Path) -> None:
+def test_integer_tables_without_full_table_at_a_level(tables: str, tmp_path: Path) -> None:
     asked = FINEST.format(at=f"marginals_at: {{town: {tables}}}")
-    folder = published(
+    folder = publish_family(
         tmp_path, asked=asked, consistent="{non_negative: true, publish: {records: true}}"
     )
     report = dprelease.verify(folder)
@@ -140,13 +142,13 @@ def test_integer_tables_need_no_table_by_all_keys_at_a_level(tables: str, tmp_pa
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_can_not_be_asked_at_a_level(what: str, tmp_path: Path) -> None:
+def test_impossible_tables_at_a_level_are_refused(what: str, tmp_path: Path) -> None:
     asked, more, code = REFUSED[what]
     with pytest.raises(DpReleaseError) as refused:
-        prepare(declared(tmp_path, asked=asked, **more))
+        prepare(read_family(tmp_path, asked=asked, **more))
     error = refused.value
     found = error.errors if isinstance(error, Findings) else (error,)
     assert {one.code for one in found} == {code}
-    text = written(tmp_path, asked=asked, **more).read_text().splitlines()
+    text = write_family(tmp_path, asked=asked, **more).read_text().splitlines()
     if what in ("an unknown key", "one table of two queries", "an area as key"):
         assert all("marginals_at" in text[(one.place.line or 1) - 1] for one in found)

@@ -1,4 +1,4 @@
-"""A number from which contribution limits may leave out rows says so wherever it is read."""
+"""Labels of numbers state the contribution limits that may leave out rows, in every output."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_every_aggregate_states_its_limits(keyword: str, private: bool, tmp_path
         assert value.label["en"].endswith(f", at most 3 x 2{rows} per patient")
 
 
-def test_limits_of_families_are_those_of_the_finest_cells(tmp_path: Path) -> None:
+def test_limits_of_families_are_those_of_finest_cells(tmp_path: Path) -> None:
     """The rows of a person may be in three finest cells, which add up in the total."""
     family = f"marginals: [[], [chapter]], consistent: {{non_negative: true}}, {MARGIN}"
     release = _write(tmp_path, f"q: {{from: visits, {family}}}")
@@ -188,15 +188,15 @@ def test_sums_of_parties_state_the_limits(tmp_path: Path) -> None:
     assert "after contribution limits" in by_name["n_moe"]["en"]
 
 
-def test_rows_that_are_people_have_no_limits(tmp_path: Path) -> None:
-    """Neither words nor labels are added where each row is a privacy unit."""
+def test_labels_without_id_have_no_limits(tmp_path: Path) -> None:
+    """No texts or labels are added if each row is a privacy unit."""
     table = TABLE.replace("privacy_unit: {id: patient, max_groups: 3, max_rows_per_group: 2}\n", "")
     query = '{from: visits, columns: {visits: {count: "*", margin: true}}}'
     path = dprelease.read_release(_write(tmp_path, f"q: {query}", table=table)).run()
     assert set(map(str, _labels(path)["q"].values())) == {"{}"}
 
 
-def test_every_language_has_its_words(tmp_path: Path) -> None:
+def test_limit_labels_in_every_language(tmp_path: Path) -> None:
     """All seven languages have different words; others have the English words."""
     tags = [*LANGUAGES, "pl"]
     path = dprelease.read_release(
@@ -218,7 +218,7 @@ FORMATS = "parquet, csv, excel, ods, json-stat, px, sdmx-csv, report, datapackag
 
 
 @pytest.mark.parametrize("is_chosen", [False, True])
-def test_every_format_shows_the_words(is_chosen: bool, tmp_path: Path) -> None:
+def test_limit_labels_in_every_format(is_chosen: bool, tmp_path: Path) -> None:
     """Parquet fields, CSVW, workbook, JSON-stat, SDMX, report and data package."""
     keys = "group_by: [chapter], " + CHOICE * is_chosen
     release = _write(tmp_path, _query("q", keys).replace(", top: {median: cost}", ""))
@@ -291,7 +291,7 @@ DIFFERENT: dict[str, tuple[dict[str, str], list[str]]] = {
 
 
 @pytest.mark.parametrize("case", DIFFERENT)
-def test_tables_that_are_bounded_differently_are_named(case: str, tmp_path: Path) -> None:
+def test_tables_with_different_limits_are_named(case: str, tmp_path: Path) -> None:
     """In check, plan, manifest, report and workbook, with the reason and the way to add them up."""
     queries, wanted = DIFFERENT[case]
     text = "\n  ".join(f"{name}: {{from: visits, {spec}}}" for name, spec in queries.items())
@@ -326,7 +326,7 @@ def _is_named(query: str, tables: list[str]) -> bool:
     return any(table == query or table.startswith(f"{query}_") for table in tables)
 
 
-def test_rows_that_are_people_are_never_bounded_differently(tmp_path: Path) -> None:
+def test_no_different_limits_without_an_id(tmp_path: Path) -> None:
     """Without an id, no limit applies."""
     table = TABLE.replace("privacy_unit: {id: patient, max_groups: 3, max_rows_per_group: 2}\n", "")
     text = f"a: {{from: visits, {COUNT}}}\n  b: {{from: visits, group_by: [sex], {COUNT}}}"
@@ -375,7 +375,7 @@ def test_tables_that_drop_undeclared_codes_are_named(case: str, tmp_path: Path) 
     assert (words in page) == bool(wanted)
 
 
-def test_clipped_sums_say_so(tmp_path: Path) -> None:
+def test_labels_of_clipped_sums(tmp_path: Path) -> None:
     """The labels of the sum and of its margin, in every language."""
     query = (
         "q: {from: visits, columns: {cost: {sum: cost, max_sum: 12, margin: true, label: Cost}}}"

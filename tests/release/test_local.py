@@ -1,4 +1,4 @@
-"""Local releases: every record by itself, from the file to estimates, and what verify finds."""
+"""Local releases: each record gets noise alone; from the file to estimates, and what verify finds."""
 
 from __future__ import annotations
 
@@ -95,41 +95,41 @@ def publish(folder: Path, rows: list[str] | None = None, key: str = "noise") -> 
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def published_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return publish(tmp_path_factory.mktemp("local"))
 
 
 @pytest.fixture
-def copy(published: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(published, tmp_path / "copy"))
+def copy(published_release: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(published_release, tmp_path / "copy"))
 
 
-def codes(report: Report) -> set[str]:
+def finding_codes(report: Report) -> set[str]:
     return {finding.code for finding in report.findings}
 
 
-def test_a_local_release_verifies_and_says_what_it_is(published: Path) -> None:
-    report = verify(published)
+def test_local_release_verifies_and_states_its_guarantee(published_release: Path) -> None:
+    report = verify(published_release)
     assert report.ok, [str(finding) for finding in report.findings]
     assert report.guarantee is not None
     assert 5.994 <= report.guarantee.epsilon <= 6.0
     assert report.opinion is not None
     assert 5.9 < report.opinion.at_least <= report.opinion.claimed
-    held = json.loads((published / NAME).read_text())
+    held = json.loads((published_release / NAME).read_text())
     assert held["guarantee"]["neighbours"] == "replace"
     assert "number of records of the source is published" in held["model"]["number_of_records"]
     assert "random order" in held["model"]["order"]
-    table = pq.read_table(published / "people.parquet")
+    table = pq.read_table(published_release / "people.parquet")
     assert table.column_names == ["city", "member", "born", "group", "age", "pay"]
     assert table.num_rows == len(ROWS) == held["files"][0]["rows"]
     prices = {m["column"]: m for m in held["measurements"]}
     assert prices["group"]["one_record"]["values"] == 2
     assert prices["age"]["one_record"]["values"] == 116
-    # The price of each column alone: weight 2, 1, 1, an absolute half, 1, 1 of six.
+    # The privacy cost of each column: weight 2, 1, 1, an absolute half, 1, 1 of six.
     laws = {name: Fraction(1) / Fraction(m["parameters"]["scale"]) for name, m in prices.items()}
     assert float(laws["group"]) == pytest.approx(0.5, rel=1e-2)
     assert float(laws["city"]) == pytest.approx(2 * 5.5 / 6, rel=1e-2)
-    for file in published.iterdir():
+    for file in published_release.iterdir():
         assert CANARY.encode() not in file.read_bytes()
 
 
@@ -144,8 +144,8 @@ def true_records(folder: Path) -> dict[str, np.ndarray]:
     return {column.name: exact.vector(column.name) for column in part.columns}
 
 
-def test_true_records_are_what_is_declared(tmp_path: Path) -> None:
-    """Missing, undeclared and out of range: replaced or clamped, row by row."""
+def test_records_before_noise_follow_the_declaration(tmp_path: Path) -> None:
+    """Missing, undeclared and out-of-range values are replaced or clamped row by row."""
     write(tmp_path)
     found = true_records(tmp_path)
     i = np.arange(400)
@@ -160,7 +160,7 @@ def test_true_records_are_what_is_declared(tmp_path: Path) -> None:
     assert (found["pay"] == np.floor(pay * 2 + 0.5)).all()
 
 
-def test_many_records_are_read_in_the_order_of_their_source(tmp_path: Path) -> None:
+def test_records_are_read_in_order_of_the_source(tmp_path: Path) -> None:
     """Several files, row groups and threads, and frames: so replayed bits give the same records."""
     write(tmp_path)
     ages = np.arange(700_000) * 31 % 116
@@ -186,8 +186,8 @@ def test_many_records_are_read_in_the_order_of_their_source(tmp_path: Path) -> N
         assert (exact.vector("city") == np.array([2, 0, 1])[np.arange(count) % 3]).all()
 
 
-def test_numbers_find_their_own_noise(tmp_path: Path) -> None:
-    """`auto` for numbers, under a pure and an approximate budget."""
+def test_auto_mechanism_of_numbers(tmp_path: Path) -> None:
+    """Under a pure and an approximate budget."""
     for budget in ("epsilon: 6,", "epsilon: 6, delta: 1e-6,"):
         text = RELEASE.replace("epsilon: 6,", budget)
         text = text.replace(
@@ -204,7 +204,7 @@ def test_numbers_find_their_own_noise(tmp_path: Path) -> None:
         assert "auto" in column(held, "pay")["chosen_by"]
 
 
-def test_a_record_moves_nothing_but_itself(tmp_path: Path) -> None:
+def test_changed_record_changes_one_row_only(tmp_path: Path) -> None:
     """Twin runs: with the same bits, one record that turns into another changes one row alone."""
     one = pq.read_table(publish(tmp_path / "one") / "people.parquet").to_pylist()
     rows = list(ROWS)
@@ -214,8 +214,8 @@ def test_a_record_moves_nothing_but_itself(tmp_path: Path) -> None:
     assert len(differ) == 1
 
 
-def test_values_beyond_the_bounds_are_clamped_before_the_noise(tmp_path: Path) -> None:
-    """A planted fault of the engine can't make a record stand out by more than it pays for."""
+def test_values_out_of_bounds_are_clamped_before_noise(tmp_path: Path) -> None:
+    """A fault of the engine can't move a record farther than its privacy cost covers."""
     plan = prepare_local(read_declaration(write(tmp_path)))
     columns = plan.of_records("people")
     ends = {
@@ -230,7 +230,7 @@ def test_values_beyond_the_bounds_are_clamped_before_the_noise(tmp_path: Path) -
     assert all((honest[name] == beyond[name]).all() for name in honest)
 
 
-def test_no_record_at_all(tmp_path: Path) -> None:
+def test_local_release_without_records(tmp_path: Path) -> None:
     out = publish(tmp_path, [])
     assert verify(out).ok
     with pytest.raises(DpReleaseError, match=r"DP-LOCAL-008.*no record"):
@@ -242,7 +242,7 @@ def forge(folder: Path, change: Callable[[dict[str, Any]], None]) -> set[str]:
     record = json.loads(path.read_text())
     change(record)
     path.write_bytes(canonical(with_digest(record)))
-    return codes(verify(folder))
+    return finding_codes(verify(folder))
 
 
 def column(record: dict[str, Any], name: str) -> dict[str, Any]:
@@ -276,12 +276,14 @@ def column(record: dict[str, Any], name: str) -> dict[str, Any]:
         (lambda r: r["declaration"]["texts"].update({"people.yaml": "x"}), "DP-VERIFY-002"),
     ],
 )
-def test_forged_manifests(copy: Path, change: Callable[[dict[str, Any]], None], code: str) -> None:
+def test_forged_local_manifests_are_found(
+    copy: Path, change: Callable[[dict[str, Any]], None], code: str
+) -> None:
     assert code in forge(copy, change)
 
 
-def test_a_release_that_spends_too_much_is_found(copy: Path) -> None:
-    """More epsilon in a column than the budget, with everything else made to fit."""
+def test_column_above_the_budget_is_found(copy: Path) -> None:
+    """The rest of the manifest is changed to agree."""
 
     def change(record: dict[str, Any]) -> None:
         held = column(record, "member")
@@ -297,11 +299,11 @@ def test_a_release_that_spends_too_much_is_found(copy: Path) -> None:
     assert forge(copy, change) == {"DP-VERIFY-008"}
 
 
-def test_changed_files(copy: Path) -> None:
+def test_changed_files_are_found(copy: Path) -> None:
     path = copy / "people.parquet"
     raw = path.read_bytes()
     path.write_bytes(raw[:-9] + bytes([raw[-9] ^ 1]) + raw[-8:])
-    assert "DP-VERIFY-004" in codes(verify(copy))
+    assert "DP-VERIFY-004" in finding_codes(verify(copy))
     with pytest.raises(DpReleaseError, match="DP-VERIFY-004"):
         dprelease.local_estimate(copy, "city")
     path.write_bytes(raw)
@@ -319,7 +321,7 @@ def test_changed_files(copy: Path) -> None:
         dprelease.local_estimate(copy, "city")
 
 
-def test_the_command_line(tmp_path: Path) -> None:
+def test_command_line(tmp_path: Path) -> None:
     release = str(write(tmp_path))
     call = CliRunner().invoke
     assert call(cli.app, ["check", release]).exit_code == 0
@@ -347,7 +349,7 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert (refused.exit_code, "people.pay" in refused.stderr) == (2, True)
 
 
-def test_a_ledger_pays_for_single_records(tmp_path: Path) -> None:
+def test_ledger_is_charged_for_single_records(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
     account = account_of("office/people", None, "replace", "7", "0", None)
     Ledger(path).open_account(account)
@@ -357,7 +359,7 @@ def test_a_ledger_pays_for_single_records(tmp_path: Path) -> None:
     assert 5.99 <= read_ledger(path).balances[0].spent <= 6.0
 
 
-def test_other_budgets(tmp_path: Path) -> None:
+def test_local_release_with_other_budgets(tmp_path: Path) -> None:
     """(epsilon, delta) and rho are priced by the same accountant, over the columns of a record."""
     for budget in ("{epsilon: 6, delta: 1e-6, ", "{rho: 2, delta: 1e-6, "):
         text = RELEASE.replace("{epsilon: 6, ", budget).replace(
@@ -372,7 +374,7 @@ def test_other_budgets(tmp_path: Path) -> None:
         assert report.ok, [str(finding) for finding in report.findings]
 
 
-def acs(tmp_path: Path) -> Path:
+def publish_acs(tmp_path: Path) -> Path:
     (tmp_path / "persons.yaml").write_text(
         f"table: persons\nsource: {{path: {ACS}, nulls: [N]}}\ncolumns:\n"
         "  SEX: {type: category, values: ['1', '2'], fill: '1', others: '1'}\n"
@@ -392,7 +394,7 @@ def acs(tmp_path: Path) -> Path:
 
 def test_estimates_of_real_records(tmp_path: Path) -> None:
     """27,253 persons: every true mean and frequency lies within its margin at 1 - 1e-9."""
-    out = acs(tmp_path)
+    out = publish_acs(tmp_path)
     assert verify(out).ok
     import pandas as pd
 
@@ -426,7 +428,7 @@ def test_estimates_of_real_records(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("values", [2, 5])
-def test_frequencies_are_unbiased_and_their_margins_hold(values: int) -> None:
+def test_frequencies_are_unbiased_and_margins_hold(values: int) -> None:
     """4,000 releases of 500 records: the mean estimate, and how often a margin of 95 % fails."""
     law, n, times = RandomizedResponse(1.0, values), 500, 4000
     true = (np.arange(n) % 10 == 0).astype(np.int64)  # a tenth has value 1, the others value 0
@@ -443,7 +445,7 @@ def test_frequencies_are_unbiased_and_their_margins_hold(values: int) -> None:
 
 
 @pytest.mark.parametrize("alpha", [1.0, 1.5, 1.9])
-def test_sums_of_stable_noise_have_the_closed_form(alpha: float) -> None:
+def test_sums_of_stable_noise_follow_the_closed_form(alpha: float) -> None:
     """Means of 16 rounded draws against scale 40 * 16^(1/alpha - 1); 16^(-1/2) is refuted."""
     law, n, times = SymmetricAlphaStable(40.0, alpha), 16, 20_000
     means = sample(law, n * times, Keyed(f"sum {alpha}")).reshape(times, n).mean(axis=1)

@@ -1,4 +1,4 @@
-"""A value means the same in local releases as in central ones: one table of columns for both."""
+"""Values mean the same in local and central releases: one table of columns for both."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def columns(name: str) -> dict[str, Any]:
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("name", [*list(STORED)[1:], *CUTS])
-def test_records_and_central_queries_agree(name: str) -> None:
-    """Each row by itself: the cell that a central query counts it in, or the steps it adds."""
+def test_local_records_and_central_queries_agree(name: str) -> None:
+    """For each row: the cell that a central query counts it in, or the steps it adds."""
     found, frame = columns(name), pd.DataFrame(VALUES)
     column = "cut" if name in CUTS else name
     declared = declare(found)
-    (part,) = resolve_records(local(found, column))
+    (part,) = resolve_records(local_declaration(found, column))
     with Engine.open(declared, frame) as engine:
         held = engine.records(part).vector(column)
     if column in ("n", "x", "text"):
@@ -71,15 +71,15 @@ def test_records_and_central_queries_agree(name: str) -> None:
     assert cells.argmax(axis=1).tolist() == list(held)
 
 
-def test_a_cut_of_a_computed_column_is_refused_like_the_column() -> None:
+def test_cut_of_computed_column_is_refused() -> None:
     twice = {"type": "number", "lower": 0, "upper": 140, "expression": "x * 2", "fill": 0}
     band = {"cut": "twice", "edges": [0, 70, 140], "fill": "0-69", "others": "0-69"}
     for column in ("twice", "band"):
         with pytest.raises(DpReleaseError, match="DP-LOCAL-004"):
-            resolve_records(local({**STORED, "twice": twice, "band": band}, column))
+            resolve_records(local_declaration({**STORED, "twice": twice, "band": band}, column))
 
 
-def local(found: dict[str, Any], column: str) -> Any:
+def local_declaration(found: dict[str, Any], column: str) -> Any:
     texts = {"t.yaml": yaml.safe_dump({"table": "t", "source": "t.csv", "columns": found})}
     release = {
         "title": "t", "tables": ["t.yaml"], "mode": "local", "output": "out",

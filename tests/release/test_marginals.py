@@ -33,7 +33,7 @@ def release(folder: Path, query: str, budget: str = "{epsilon: 90}") -> dpreleas
     return dprelease.read_release(folder / "release.yaml")
 
 
-def shapes(plan: Plan) -> dict[str, int]:
+def cells_per_table(plan: Plan) -> dict[str, int]:
     return {column.query.name: column.query.keys.size for column in plan.columns}
 
 
@@ -49,10 +49,12 @@ def shapes(plan: Plan) -> dict[str, int]:
         ("    hierarchy: [state, county]", {"q_total": 1, "q_state": 2, "q_county": 3}),
     ],
 )
-def test_tables(tmp_path: Path, query: str, expected: dict[str, int]) -> None:
+def test_tables_of_marginals_cubes_and_rollups(
+    tmp_path: Path, query: str, expected: dict[str, int]
+) -> None:
     found = release(tmp_path, query)
     plan = found.plan()
-    assert shapes(plan) == expected
+    assert cells_per_table(plan) == expected
     prices = {
         epsilon_at([column.accounting_input], plan.guarantee.delta) for column in plan.columns
     }
@@ -69,7 +71,7 @@ def test_tables(tmp_path: Path, query: str, expected: dict[str, int]) -> None:
         assert abs(sum(pq.read_table(path)["n"].to_pylist()) - 100) <= 8
 
 
-def test_a_share_is_that_of_all_marginals(tmp_path: Path) -> None:
+def test_share_of_budget_covers_all_marginals(tmp_path: Path) -> None:
     query = "    cube: [state, sex]\n    share: {epsilon: 1}"
     plan = release(tmp_path, query, "{epsilon: 2}").plan()
     assert 0.99 < plan.guarantee.epsilon <= 1
@@ -85,6 +87,6 @@ def test_a_share_is_that_of_all_marginals(tmp_path: Path) -> None:
         ("    cube: [a, b, c, d, e, f, g, h, i]", "DP-DECL-003"),
     ],
 )
-def test_what_can_not_be(tmp_path: Path, query: str, code: str) -> None:
+def test_impossible_marginals_are_refused(tmp_path: Path, query: str, code: str) -> None:
     with pytest.raises(DpReleaseError, match=code):
         release(tmp_path, query).plan()

@@ -1,4 +1,4 @@
-"""No order of a source reaches a publication: of tables, messages, answers and single records."""
+"""The order of rows in a source reaches no table, message, answer or local record."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ SOURCES: dict[str, Callable[[Path, pa.Table], Any]] = {
 }
 
 
-def published(folder: Path, store: str) -> dict[str, dict[str, np.ndarray]]:
+def publish_columns(folder: Path, store: str) -> dict[str, dict[str, np.ndarray]]:
     """Return the columns of both tables of a release of records that lie in rising order."""
     stored = SOURCES[store](folder, people([1000 * i for i in range(ROWS)]))
     source = stored if isinstance(stored, dict) else None
@@ -165,17 +165,17 @@ def deviations(one: np.ndarray, other: np.ndarray) -> float:
     return float(np.corrcoef(ranks[0], ranks[1])[0, 1]) * math.sqrt(len(one) - 1)
 
 
-def order_of_the_source(n: int, bits: BitSource) -> np.ndarray:
-    """Return the planted mistake: words are drawn, and every record stays where it is."""
+def source_order(n: int, bits: BitSource) -> np.ndarray:
+    """Return the planted mistake: random words are drawn, but the records stay in place."""
     bits.words(n)
     return np.arange(n)
 
 
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("store", SOURCES)
-def test_no_order_of_a_source_is_published(store: str, tmp_path: Path) -> None:
-    """Neither places and values are correlated, nor rows of two tables, but the columns of one."""
-    tables = published(tmp_path, store)
+def test_source_order_is_not_published(store: str, tmp_path: Path) -> None:
+    """Positions and values are not correlated, nor rows of two tables; columns of one table are."""
+    tables = publish_columns(tmp_path, store)
     place = np.arange(ROWS)
     for table in tables.values():
         assert abs(deviations(place, table["income"])) < FAR
@@ -183,10 +183,10 @@ def test_no_order_of_a_source_is_published(store: str, tmp_path: Path) -> None:
     assert abs(deviations(tables["people"]["income"], tables["again"]["income"])) < FAR
 
 
-def test_a_published_order_of_the_source_is_found(tmp_path: Path) -> None:
-    """The other arm: of records that nobody reorders, places tell values."""
-    with mock.patch.object(noised_records, "random_order", order_of_the_source):
-        tables = published(tmp_path, "sqlite")
+def test_published_source_order_is_found(tmp_path: Path) -> None:
+    """The other arm: without reordering, positions reveal values."""
+    with mock.patch.object(noised_records, "random_order", source_order):
+        tables = publish_columns(tmp_path, "sqlite")
     assert deviations(np.arange(ROWS), tables["people"]["income"]) > 2 * FAR
 
 
@@ -198,7 +198,7 @@ Record = tuple[int, ...]
 
 
 def small_plan(folder: Path) -> list[LocalColumn]:
-    """Return two columns of truth values, whose responses keep a value with a chance of 5 / 8."""
+    """Return two boolean columns whose randomized responses keep a value with probability 5 / 8."""
     declared(folder, None)
     truth = {"type": "boolean", "fill": False}
     table = {"table": "people", "columns": {"a": truth, "b": truth}}
@@ -245,11 +245,11 @@ def test_published_sequences_are_exchangeable(tmp_path: Path) -> None:
             assert 9 * neighbour[sequence] <= 25 * parts
 
 
-def test_the_order_of_the_source_is_not_exchangeable(tmp_path: Path) -> None:
-    """The same by records that nobody reorders: it tells which of them was stored first."""
+def test_unshuffled_sequences_are_not_exchangeable(tmp_path: Path) -> None:
+    """Without reordering, the sequence reveals which record was stored first."""
     columns = small_plan(tmp_path)
     records = ((0, 0), (0, 1), (1, 1))
-    with mock.patch.object(noised_records, "random_order", order_of_the_source):
+    with mock.patch.object(noised_records, "random_order", source_order):
         assert sequences(records, columns) != sequences(records[::-1], columns)
 
 
@@ -311,8 +311,8 @@ ORDERS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("kind", ANSWERS)
-def test_the_order_of_rows_changes_no_byte(kind: str, tmp_path: Path) -> None:
-    """With the same bits: of tables with public and private keys, choices, exports and messages."""
+def test_row_order_changes_no_byte_of_releases(kind: str, tmp_path: Path) -> None:
+    """With the same bits: tables with public and private keys, choices, exports and messages."""
     budget = {"epsilon": 20, "delta": "1e-6"}
     release = {"title": "T", "tables": ["people.yaml"], "budget": budget, **ANSWERS[kind]}
     made = []
@@ -333,10 +333,10 @@ def test_the_order_of_rows_changes_no_byte(kind: str, tmp_path: Path) -> None:
 STATEMENT = "SELECT city, count(*) AS n, sum(pay) AS pay FROM people GROUP BY city ORDER BY n"
 
 
-def test_the_order_of_rows_changes_no_answer(
+def test_row_order_changes_no_answer_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In memory: of SQL, and of a session over a frame."""
+    """SQL, and a session over a frame."""
     monkeypatch.setattr(execute, "Entropy", lambda: Keyed("order"))
     (tmp_path / "people.yaml").write_text(json.dumps(TABLE))
     made = []

@@ -1,4 +1,4 @@
-"""A release never stands where its own sources are looked for, nor they in its folder (V90)."""
+"""An output never overlaps with the sources of its release (V90)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def linked(name: str, to: str) -> Callable[[Path], None]:
     return make
 
 
-def old(name: str) -> Callable[[Path], None]:
+def old_file(name: str) -> Callable[[Path], None]:
     """Return what makes a file of an earlier release."""
 
     def make(folder: Path) -> None:
@@ -45,9 +45,9 @@ def old(name: str) -> Callable[[Path], None]:
     return make
 
 
-def beside(folder: Path) -> None:
+def link_to_old_file(folder: Path) -> None:
     """Make a link to a file of an earlier release."""
-    old("old.parquet")(folder)
+    old_file("old.parquet")(folder)
     (folder / "data").mkdir()
     (folder / "data/x.csv").symlink_to("../out/old.parquet")
 
@@ -80,8 +80,8 @@ AMONG = {
     "an output by a link": ("data/**/*.parquet", "link/out", linked("link", "data/a")),
     "a source by a link": ("link/**/*.parquet", "data/out", linked("link", "data")),
     "a link into the output": ("link/*.csv", "out", linked("link", "out/sub")),
-    "what an earlier release has left": ("**/old*.parquet", "out", old("old.parquet")),
-    "a link to a file of it": ("data/*.csv", "out", beside),
+    "what an earlier release has left": ("**/old*.parquet", "out", old_file("old.parquet")),
+    "a link to a file of it": ("data/*.csv", "out", link_to_old_file),
     "hidden, as the pattern": ("data/.*/*.parquet", "data/.out", nothing),
     "where it is filled": ("data/.*/*.parquet", "data/out", nothing),
 }
@@ -100,7 +100,7 @@ APART = {
 }
 
 
-def declared(folder: Path, source: str, output: str, engine: str = "duckdb") -> Path:
+def write_release(folder: Path, source: str, output: str, engine: str = "duckdb") -> Path:
     """Return a release file over a source that need not be there."""
     source = f"{{path: {source!r}, format: {'parquet' if '://' in source else 'csv'}}}"
     (folder / "people.yaml").write_text(SCHEMA.replace("people.csv", source))
@@ -109,7 +109,7 @@ def declared(folder: Path, source: str, output: str, engine: str = "duckdb") -> 
     return folder / "release.yaml"
 
 
-def refused(declaration: Declaration, output: Path | None = None) -> bool:
+def is_refused(declaration: Declaration, output: Path | None = None) -> bool:
     try:
         refuse_own_source(declaration, prepare(declaration)[1], output)
     except OutputError:
@@ -120,18 +120,18 @@ def refused(declaration: Declaration, output: Path | None = None) -> bool:
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("rooted", [False, True])
 @pytest.mark.parametrize("name", [*AMONG, *APART])
-def test_a_release_among_its_own_sources(name: str, rooted: bool, tmp_path: Path) -> None:
-    """As `check` and `run` see it, before anything is read or made; the source is not there yet."""
+def test_output_overlapping_sources_is_refused(name: str, rooted: bool, tmp_path: Path) -> None:
+    """By `check` and `run`, before anything is read or made; the source does not exist yet."""
     source, output, make = (AMONG | APART)[name]
     make(tmp_path)
-    release = declared(tmp_path, os.path.join(tmp_path, source) if rooted else source, output)
+    release = write_release(tmp_path, os.path.join(tmp_path, source) if rooted else source, output)
     before = sorted(tmp_path.rglob("*"))
     said = CliRunner().invoke(cli.app, ["check", str(release)])
     assert (said.exit_code, "DP-OUTPUT-012" in said.stderr) == (
         (2, True) if name in AMONG else (0, False)
     )
     declaration = read_declaration(release)
-    assert refused(declaration, tmp_path / output) == (name in AMONG)
+    assert is_refused(declaration, tmp_path / output) == (name in AMONG)
     if name in AMONG:
         assert f"release.yaml:{len(release.read_text().splitlines()) - 1}  output" in said.stderr
         with pytest.raises(OutputError, match="DP-OUTPUT-012"):
@@ -141,12 +141,12 @@ def test_a_release_among_its_own_sources(name: str, rooted: bool, tmp_path: Path
 
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("name", [*AMONG, *APART])
-def test_what_is_refused_is_what_a_run_would_read(name: str, tmp_path: Path) -> None:
-    """Files of the release are put there by hand; those that are found are sources, too."""
+def test_refused_outputs_are_those_a_run_would_read(name: str, tmp_path: Path) -> None:
+    """The test writes files of the release; those that the source pattern finds are sources."""
     source, output, make = (AMONG | APART)[name]
     make(tmp_path)
     (tmp_path / "other").mkdir(exist_ok=True)
-    declaration = read_declaration(declared(tmp_path, source, output))
+    declaration = read_declaration(write_release(tmp_path, source, output))
     if (tmp_path / output).name == (tmp_path / source).name:
         return  # one name for a folder and a file
     (tmp_path / output).mkdir(parents=True, exist_ok=True)
@@ -163,7 +163,7 @@ def test_what_is_refused_is_what_a_run_would_read(name: str, tmp_path: Path) -> 
     found: set[Path] = set()
     with contextlib.suppress(DataError):  # there is none
         found = set(files_of_source(table, table.table.source))
-    assert bool(found & ours) <= refused(declaration)
+    assert bool(found & ours) <= is_refused(declaration)
     above = {
         "a link to a file of it",
         "what an earlier release has left",
@@ -173,7 +173,7 @@ def test_what_is_refused_is_what_a_run_would_read(name: str, tmp_path: Path) -> 
         "the folder of the source",
     }
     if name not in above:
-        assert refused(declaration) == bool(found & ours)
+        assert is_refused(declaration) == bool(found & ours)
 
 
 @pytest.mark.parametrize(
@@ -189,47 +189,53 @@ def test_what_is_refused_is_what_a_run_would_read(name: str, tmp_path: Path) -> 
         ("s3a://bucket/out", "out", False),
     ],
 )
-def test_what_spark_reads(source: str, output: str, meets: bool, tmp_path: Path) -> None:
+def test_output_overlapping_spark_sources_is_refused(
+    source: str, output: str, meets: bool, tmp_path: Path
+) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "link").symlink_to("data")
     path = source.replace("ROOT", str(tmp_path))
-    assert refused(read_declaration(declared(tmp_path, path, output, "spark"))) == meets
+    assert is_refused(read_declaration(write_release(tmp_path, path, output, "spark"))) == meets
 
 
-def test_patterns_that_lead_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Links in circles end, and so does a look from the root of all disks."""
+def test_patterns_with_cycles_and_from_the_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The search ends for cyclic links and for patterns from the root."""
     for name in ("a", "b", "c"):
         (tmp_path / name).mkdir()
         for other in ("a", "b", "c"):
             (tmp_path / name / f"to_{other}").symlink_to(tmp_path / other)
-    assert refused(read_declaration(declared(tmp_path, "**/**/**/*.parquet", "out")))
-    assert refused(read_declaration(declared(tmp_path, "**/to_b/**/*.parquet", "b/out")))
-    assert not refused(read_declaration(declared(tmp_path, "**/to_d/**/*.parquet", "b/out")))
+    assert is_refused(read_declaration(write_release(tmp_path, "**/**/**/*.parquet", "out")))
+    assert is_refused(read_declaration(write_release(tmp_path, "**/to_b/**/*.parquet", "b/out")))
+    assert not is_refused(
+        read_declaration(write_release(tmp_path, "**/to_d/**/*.parquet", "b/out"))
+    )
     monkeypatch.setattr(
         path_conflicts, "MOST_FOLDERS", 0
     )  # without a link nothing has to be looked at
-    assert refused(read_declaration(declared(tmp_path, "/**/*.parquet", "out")))
+    assert is_refused(read_declaration(write_release(tmp_path, "/**/*.parquet", "out")))
     monkeypatch.setattr(path_conflicts, "MOST_FOLDERS", 300)
-    assert not refused(read_declaration(declared(tmp_path, "/**/no.where/*.parquet", "out")))
+    assert not is_refused(
+        read_declaration(write_release(tmp_path, "/**/no.where/*.parquet", "out"))
+    )
 
 
-def test_joined_tables_count_and_frames_do_not(tmp_path: Path) -> None:
-    release = declared(tmp_path, "people.csv", "codes/out")
+def test_joined_tables_are_checked_and_frames_are_not(tmp_path: Path) -> None:
+    release = write_release(tmp_path, "people.csv", "codes/out")
     (tmp_path / "codes.yaml").write_text(
         "table: codes\npublic: true\nsource: codes/**/*.parquet\ncolumns: {code: {type: text}}\n"
     )
     release.write_text(release.read_text().replace("people.yaml", "people.yaml, codes.yaml"))
-    assert refused(read_declaration(release))
+    assert is_refused(read_declaration(release))
     (tmp_path / "codes.yaml").write_text(
         "table: codes\npublic: true\nsource: {frame: codes}\ncolumns: {code: {type: text}}\n"
     )
-    assert not refused(read_declaration(release))
+    assert not is_refused(read_declaration(release))
 
 
-def test_a_system_that_denies_every_look_ends_the_search(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Not even the root of all folders is there then."""
+def test_search_ends_if_no_path_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even the root folder exists."""
     monkeypatch.setattr(os.path, "lexists", lambda _path: False)
     end = str(tmp_path / "out" / "people")
     there, missing = path_conflicts._existing_part(end)
@@ -237,11 +243,9 @@ def test_a_system_that_denies_every_look_ends_the_search(
     assert missing == list(Path(end).parts[1:])
 
 
-def test_a_folder_without_a_name_is_told_by_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_error_names_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "here").mkdir()
-    path = declared(tmp_path / "here", "people.csv", "out")
+    path = write_release(tmp_path / "here", "people.csv", "out")
     monkeypatch.chdir(tmp_path / "here")
     declaration = read_declaration(path)
     with pytest.raises(OutputError, match="DP-OUTPUT-012  The output 'here'"):

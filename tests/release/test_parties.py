@@ -1,4 +1,4 @@
-"""What parties send and what is made of it: keys, types, numbers, trust, noise to the last bit."""
+"""Messages of parties and their sum: keys, types, numbers, trust, and noise to the last bit."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ PARTIES = 3
 
 
 @pytest.fixture(autouse=True)
-def once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no noise be priced twice over."""
+def single_accounting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compute no privacy cost twice."""
     monkeypatch.setattr("dprelease.verification.second_opinion.second_opinion", opinion)
 
 
@@ -61,20 +61,22 @@ def plan(folders: list[Path]) -> FederatedPlan:
     return prepare_federated(read_declaration(folders[0].parent / "release.yaml"))
 
 
-def rewritten(folder: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+def rewrite_table(folder: Path, change: Callable[[pa.Table], pa.Table]) -> None:
     """Change a party's table, and its digest in a manifest that is sealed again."""
     path = folder / "by_city.parquet"
     rewrite(path, change)
-    forged(folder, lambda r: r["files"][0].update(sha256=sha256_of(path)))
+    forge(folder, lambda r: r["files"][0].update(sha256=sha256_of(path)))
 
 
-def forged(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+def forge(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     record = read(folder)
     change(record)
     seal(folder, record)
 
 
-def put(name: str, make: Callable[[list[Any]], pa.Array]) -> Callable[[pa.Table], pa.Table]:
+def replace_column(
+    name: str, make: Callable[[list[Any]], pa.Array]
+) -> Callable[[pa.Table], pa.Table]:
     def change(table: pa.Table) -> pa.Table:
         place = table.column_names.index(name)
         return table.set_column(place, name, make(table.column(name).to_pylist()))
@@ -87,16 +89,16 @@ TABLES: dict[str, Callable[[pa.Table], pa.Table]] = {
     "one row, which would be added to all": lambda t: t.slice(0, 1),
     "no row": lambda t: t.slice(0, 0),
     "a row too many": lambda t: pa.concat_tables([t, t.slice(0, 1)]),
-    "another key": put("city", lambda v: pa.array([*v[:-1], "Paris"])),
-    "a key twice": put("city", lambda v: pa.array([v[0], v[0], v[2]])),
-    "a key that is missing": put("city", lambda v: pa.array([*v[:-1], None])),
-    "keys of another type": put("city", lambda v: pa.array(v, pa.binary())),
-    "a message that is missing": put("rows", lambda v: pa.array([*v[:-1], None])),
-    "floats": put("rows", lambda v: pa.array(v, pa.float64())),
-    "decimals": put("rows", lambda v: pa.array(v, pa.decimal128(20, 0))),
-    "32 bits": put("rows", lambda v: pa.array([1, 2, 3], pa.int32())),
-    "unsigned": put("rows", lambda v: pa.array([1, 2, 3], pa.uint64())),
-    "lists": put("rows", lambda v: pa.array([[x] for x in v])),
+    "another key": replace_column("city", lambda v: pa.array([*v[:-1], "Paris"])),
+    "a key twice": replace_column("city", lambda v: pa.array([v[0], v[0], v[2]])),
+    "a key that is missing": replace_column("city", lambda v: pa.array([*v[:-1], None])),
+    "keys of another type": replace_column("city", lambda v: pa.array(v, pa.binary())),
+    "a message that is missing": replace_column("rows", lambda v: pa.array([*v[:-1], None])),
+    "floats": replace_column("rows", lambda v: pa.array(v, pa.float64())),
+    "decimals": replace_column("rows", lambda v: pa.array(v, pa.decimal128(20, 0))),
+    "32 bits": replace_column("rows", lambda v: pa.array([1, 2, 3], pa.int32())),
+    "unsigned": replace_column("rows", lambda v: pa.array([1, 2, 3], pa.uint64())),
+    "lists": replace_column("rows", lambda v: pa.array([[x] for x in v])),
     "columns in another order": lambda t: t.select(["city", "pay", "rows"]),
     "a column too few": lambda t: t.drop_columns(["pay"]),
     "a column too many": lambda t: t.append_column("more", t.column("rows")),
@@ -105,15 +107,15 @@ TABLES: dict[str, Callable[[pa.Table], pa.Table]] = {
 
 @pytest.mark.share(0.15)
 @pytest.mark.parametrize(("name", "party"), thinned(list(TABLES), [0, 2], together=1))
-def test_tables_that_are_no_messages(name: str, party: int, copies: list[Path]) -> None:
-    """Whichever party sends them, with digests that fit."""
-    rewritten(copies[party], TABLES[name])
+def test_invalid_message_tables_are_refused(name: str, party: int, copies: list[Path]) -> None:
+    """From any party, with right digests."""
+    rewrite_table(copies[party], TABLES[name])
     with pytest.raises(BudgetError, match="DP-FED-003"):
         dprelease.federated_sum(copies)
     assert not verify(copies[party]).ok
 
 
-def declare(old: str, new: str) -> Callable[[dict[str, Any]], None]:
+def forge_declaration(old: str, new: str) -> Callable[[dict[str, Any]], None]:
     """Return the forgery of a declaration, with its digest made again."""
 
     def change(record: dict[str, Any]) -> None:
@@ -132,10 +134,10 @@ MANIFESTS: dict[str, Callable[[dict[str, Any]], object]] = {
     "a huge number": lambda r: r.update(parties=10**300, party=10**300),
     "another version": lambda r: r["tool"].update(version="0.0.9"),
     "another tool": lambda r: r["tool"].update(name="other"),
-    "another title": declare("all registers", "some registers"),
-    "another comment in what is declared": declare("title:", "# hello\ntitle:"),
-    "another budget": declare("epsilon: 1", "epsilon: 0.5"),
-    "another number of parties, declared": declare("parties: 3", "parties: 4"),
+    "another title": forge_declaration("all registers", "some registers"),
+    "another comment in what is declared": forge_declaration("title:", "# hello\ntitle:"),
+    "another budget": forge_declaration("epsilon: 1", "epsilon: 0.5"),
+    "another number of parties, declared": forge_declaration("parties: 3", "parties: 4"),
     "another step": lambda r: r["measurements"][1].update(step="1"),
     "a finer lattice": lambda r: r["measurements"][0].update(
         refined=2 * r["measurements"][0]["refined"]
@@ -151,8 +153,8 @@ MANIFESTS: dict[str, Callable[[dict[str, Any]], object]] = {
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("party", [0, 2])
 @pytest.mark.parametrize("name", MANIFESTS)
-def test_manifests_that_differ(name: str, party: int, copies: list[Path]) -> None:
-    forged(copies[party], MANIFESTS[name])
+def test_differing_manifests_are_refused(name: str, party: int, copies: list[Path]) -> None:
+    forge(copies[party], MANIFESTS[name])
     with pytest.raises(BudgetError, match="DP-FED-003"):
         dprelease.federated_sum(copies)
 
@@ -160,21 +162,21 @@ def test_manifests_that_differ(name: str, party: int, copies: list[Path]) -> Non
 @pytest.mark.parametrize(
     "name", [n for n in MANIFESTS if n not in ("another version", "another tool")]
 )
-def test_manifests_that_all_parties_forge_alike(name: str, copies: list[Path]) -> None:
-    """So that they agree with each other, but not with what they declare."""
+def test_equally_forged_manifests_are_refused(name: str, copies: list[Path]) -> None:
+    """The manifests agree with each other, but not with their declarations."""
     for copy in copies:
-        forged(copy, MANIFESTS[name])
+        forge(copy, MANIFESTS[name])
     if name in ("another title", "another comment in what is declared"):
-        forged(copies[0], lambda r: r.update(title="People"))  # else it is a release of its own
+        forge(copies[0], lambda r: r.update(title="People"))  # else it is a release of its own
     with pytest.raises(BudgetError, match="DP-FED-003"):
         dprelease.federated_sum(copies)
 
 
-def test_which_parties_are_there(copies: list[Path], tmp_path: Path) -> None:
+def test_missing_and_duplicate_parties_are_refused(copies: list[Path], tmp_path: Path) -> None:
     """One twice and one missing, by folder, by another run of the same party, by an edited number."""
     again = publish(tmp_path / "again", "party", 2, key="another run")
     edited = Path(shutil.copytree(copies[1], tmp_path / "edited"))
-    forged(edited, lambda r: r.update(party=3))
+    forge(edited, lambda r: r.update(party=3))
     one, two, three = copies
     for given in (
         [one, two],
@@ -190,9 +192,9 @@ def test_which_parties_are_there(copies: list[Path], tmp_path: Path) -> None:
     assert dprelease.federated_sum([one, again, three])["city"].tolist() == ["Bern", "Oslo", "Rome"]
 
 
-def test_other_versions_of_libraries_are_no_other_release(copies: list[Path]) -> None:
+def test_library_versions_may_differ(copies: list[Path]) -> None:
     whole = dprelease.federated_sum(copies)
-    forged(copies[2], lambda r: r["tool"]["dependencies"].update(numpy="9.9"))
+    forge(copies[2], lambda r: r["tool"]["dependencies"].update(numpy="9.9"))
     assert dprelease.federated_sum(copies).equals(whole)
 
 
@@ -207,10 +209,12 @@ def test_other_versions_of_libraries_are_no_other_release(copies: list[Path]) ->
         ([2**63 - 1, 2**63 - 1, 2], True),  # 2^64 in all: messages wrap, sums are what count
     ],
 )
-def test_sums_that_64_bits_do_not_hold(sent: list[int], fits: bool, copies: list[Path]) -> None:
-    """Refused by the sum modulo 2^64 alone; which message it was decides nothing."""
+def test_sums_beyond_64_bits_are_refused(sent: list[int], fits: bool, copies: list[Path]) -> None:
+    """The sum modulo 2^64 decides, not the single messages."""
     for copy, value in zip(copies, sent, strict=True):
-        rewritten(copy, put("rows", lambda v, value=value: pa.array([value, *v[1:]])))
+        rewrite_table(
+            copy, replace_column("rows", lambda v, value=value: pa.array([value, *v[1:]]))
+        )
     if not fits:
         with pytest.raises(BudgetError, match="do not fit 64 bits"):
             dprelease.federated_sum(copies)
@@ -220,10 +224,8 @@ def test_sums_that_64_bits_do_not_hold(sent: list[int], fits: bool, copies: list
     assert dprelease.federated_sum(copies)["rows"][0] == whole / refined
 
 
-def test_the_sum_is_the_truth_and_everybodys_noise(
-    folders: list[Path], plan: FederatedPlan
-) -> None:
-    """Each party's stream drawn again: what is published is their noise off, to the last bit."""
+def test_sum_is_truth_plus_noise_of_all_parties(folders: list[Path], plan: FederatedPlan) -> None:
+    """The noise of each party is drawn again and agrees to the last bit."""
     found = dprelease.federated_sum(folders)
     # 400 persons, 100 of each of four cities, the last of which stands for Rome; 2 of 3 rows count.
     true = {"rows": [PARTIES * 200, PARTIES * 200, PARTIES * 400]}
@@ -243,7 +245,7 @@ def test_the_sum_is_the_truth_and_everybodys_noise(
 
 
 @pytest.mark.parametrize("alpha", [1.0, 1.5, 1.9])
-def test_margins_of_sums_hold_and_are_not_wide(alpha: float, plan: FederatedPlan) -> None:
+def test_margins_of_sums_hold_and_are_tight(alpha: float, plan: FederatedPlan) -> None:
     """1 in 20 sums lies outside, not 4 or 6 in 100: a margin that is 5 % off would be seen."""
     law, times = SymmetricAlphaStable(900.0, alpha), 400_000
     share = replace(plan.shares[0], law=law)
@@ -256,7 +258,7 @@ def test_margins_of_sums_hold_and_are_not_wide(alpha: float, plan: FederatedPlan
         assert bool(p_value > ERROR_RATE) is holds, (factor, missed)
 
 
-def by_hand(plan: FederatedPlan, honest: int) -> float:
+def epsilon_by_hand(plan: FederatedPlan, honest: int) -> float:
     """Return the pure epsilon of so many shares: closed forms, every coordinate and rounding."""
     total = 0.0
     for share in plan.shares:
@@ -268,19 +270,21 @@ def by_hand(plan: FederatedPlan, honest: int) -> float:
     return total
 
 
-def test_what_holds_for_whom_is_priced_for_as_many(plan: FederatedPlan) -> None:
-    """All, those that the budget counts on, and one: by closed forms, and each above the next."""
+def test_guarantees_by_number_of_honest_parties(plan: FederatedPlan) -> None:
+    """Closed forms for all parties, for those that the budget assumes, and for one."""
     assert [trust.honest for trust in plan.trusts] == [3, 2, 1]
     for trust in plan.trusts:
-        wanted = by_hand(plan, trust.honest)
+        wanted = epsilon_by_hand(plan, trust.honest)
         assert wanted <= trust.guarantee.epsilon <= wanted * (1 + 1e-6), trust.honest
         assert trust.guarantee.pure_epsilon == trust.guarantee.epsilon
-    # So a number that was priced as the next larger one is far off.
-    assert by_hand(plan, 1) > 1.3 * by_hand(plan, 2) > 1.3 * by_hand(plan, 3)
+    # A cost computed for the next larger number of parties is far off.
+    assert (
+        epsilon_by_hand(plan, 1) > 1.3 * epsilon_by_hand(plan, 2) > 1.3 * epsilon_by_hand(plan, 3)
+    )
 
 
-def test_a_message_alone_costs_what_its_share_costs(tmp_path: Path) -> None:
-    """Under (epsilon, delta) as well: the last line of trust is the law of one party's noise."""
+def test_cost_of_one_message_is_the_cost_of_its_share(tmp_path: Path) -> None:
+    """Also under (epsilon, delta): the last line of trust is for the noise of one party."""
     publish(tmp_path, "party")
     path = tmp_path / "release.yaml"
     path.write_text(path.read_text().replace("epsilon: 1}", "epsilon: 1, delta: 1e-6}"))
@@ -301,7 +305,7 @@ def test_a_message_alone_costs_what_its_share_costs(tmp_path: Path) -> None:
     assert alone.epsilon <= one.guarantee.epsilon < 1.01 * alone.epsilon
 
 
-def test_verify_prices_a_message_by_other_code(
+def test_verify_recomputes_the_cost_of_messages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A planner that takes one honest party for two is contradicted by the integers it sends."""
@@ -322,8 +326,8 @@ def share_of(
     return replace(found, law=law, refined=refined)
 
 
-def test_messages_wrap_where_noise_is_beyond_64_bits(plan: FederatedPlan) -> None:
-    """Cauchy noise from known words, computed by hand to 200 digits: not one step is lost."""
+def test_messages_wrap_for_noise_beyond_64_bits(plan: FederatedPlan) -> None:
+    """Cauchy noise from known words, compared with 200 digits: no step is lost."""
     law = SymmetricAlphaStable(2.0**40, 1.0)
     share = share_of(plan, "rows", law, 8)
     words, fill = [12345, 1 << 63 | 77, 3], 987654321
@@ -341,8 +345,8 @@ def test_messages_wrap_where_noise_is_beyond_64_bits(plan: FederatedPlan) -> Non
         assert abs(near) < 2**24, (value, drawn)
 
 
-def test_true_values_saturate_where_sums_would_not_fit(plan: FederatedPlan) -> None:
-    """Beyond its reach a value is the reach, cell by cell: no neighbour moves farther than before."""
+def test_true_values_are_clamped_if_sums_would_overflow(plan: FederatedPlan) -> None:
+    """Values are clamped cell by cell, so no neighbour moves farther than before."""
     share = share_of(plan, "rows", SymmetricAlphaStable(0.01, 1.9), 2**20)
     reach = share.clamping_bound(PARTIES)
     assert PARTIES * reach * 2**20 <= LIMIT < PARTIES * (reach + 1) * 2**20
@@ -354,7 +358,7 @@ def test_true_values_saturate_where_sums_would_not_fit(plan: FederatedPlan) -> N
     assert ((sent - noise) // 2**20).tolist() == [reach, reach, reach, -reach, -reach, 5]
 
 
-def test_a_party_says_which_one_it_is(tmp_path: Path) -> None:
+def test_runs_of_parties_need_a_party_number(tmp_path: Path) -> None:
     publish(tmp_path, "party")
     release = dprelease.read_release(tmp_path / "release.yaml")
     for party in (None, 0, -1, 4):
@@ -366,7 +370,7 @@ def test_a_party_says_which_one_it_is(tmp_path: Path) -> None:
         dprelease.read_release(tmp_path / "other" / "release.yaml").run(party=1, overwrite=True)
 
 
-def test_stable_tails_are_those_of_this_file() -> None:
-    """The closed form by hand is that of the law: P(Y >= y) of a Cauchy variable."""
+def test_stable_quantiles_equal_the_closed_form() -> None:
+    """P(Y >= y) of a Cauchy variable."""
     u = np.array([0.025, 0.3])
     assert stable.quantile(1.0, u) == pytest.approx(1 / np.tan(np.pi * u))

@@ -1,4 +1,4 @@
-"""Tables in parts, a file for each area of a level: the same rows, verified, read by others."""
+"""Partitioned tables, a file per area of a level: the same rows, verified, read by other tools."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from dprelease.tables import formats
 from dprelease.tables.partitioned_writer import split_into_parts
 from tests.covering import spread
 from tests.manifest_files import with_digest
-from tests.release.families_of_areas import TOWNS, declared, published
+from tests.release.area_family import TOWNS, publish_family, read_family
 from tests.release.test_levels import AT_TOWNS
 
 WHOLE = "non_negative: true, publish: {partition: state"
@@ -45,8 +45,8 @@ CASES = {
 NAMES = [f"state={state}/part-{i:05d}.parquet" for i, state in enumerate(TOWNS)]
 
 
-def plain(asked: dict[str, str]) -> dict[str, str]:
-    """Return what is asked, of tables in one file each."""
+def without_partition(asked: dict[str, str]) -> dict[str, str]:
+    """Return the same case with one file per table."""
     return {key: text.replace("partition: state, ", "").replace("partition: state", "")
             for key, text in asked.items()}  # fmt: skip
 
@@ -59,17 +59,17 @@ def rows_of(path: Path) -> pa.Table:
 
 @pytest.mark.share(0.15)
 @pytest.mark.parametrize(("small", "what"), spread(list(product([False, True], CASES)), 0.6))
-def test_parts_hold_the_rows_of_one_file(
+def test_parts_have_the_rows_of_one_file(
     what: str, small: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bit for bit and in order, whatever pieces they are written in; each lies with its state."""
-    one = published(tmp_path / "one", **plain(CASES[what]))
+    """Bit for bit and in order, for any piece size; each row is in the part of its state."""
+    one = publish_family(tmp_path / "one", **without_partition(CASES[what]))
     if small:
         monkeypatch.setattr("dprelease.tables.family_tables.PIECE_ROWS", 4)
         monkeypatch.setattr("dprelease.postprocess.consistent.values.DENSE", 3)
         monkeypatch.setattr("dprelease.postprocess.consistent.second_check.DENSE", 3)
-        one = published(tmp_path / "one", **plain(CASES[what]))
-    several = published(tmp_path / "several", **CASES[what])
+        one = publish_family(tmp_path / "one", **without_partition(CASES[what]))
+    several = publish_family(tmp_path / "several", **CASES[what])
     report = dprelease.verify(several)
     assert report.ok, [str(finding) for finding in report.findings]
     state_of = {town: state for state, some in TOWNS.items() for town in some}
@@ -82,8 +82,8 @@ def test_parts_hold_the_rows_of_one_file(
             assert {f"state={state_of[town]}" for town in towns} <= {part.parent.name}
 
 
-def test_others_read_the_folder_of_a_table_as_one(tmp_path: Path) -> None:
-    folder = published(tmp_path, **PARTED)
+def test_other_tools_read_a_partitioned_table(tmp_path: Path) -> None:
+    folder = publish_family(tmp_path, **PARTED)
     table = folder / "tables/pop_town_sex.parquet"
     held = rows_of(table).to_pandas().sort_values(["town", "sex"], ignore_index=True)
     state_of = {town: state for state, some in TOWNS.items() for town in some}
@@ -96,9 +96,9 @@ def test_others_read_the_folder_of_a_table_as_one(tmp_path: Path) -> None:
         pd.testing.assert_frame_equal(found, held, check_dtype=False)
 
 
-def test_the_manifest_lists_every_part(tmp_path: Path) -> None:
-    """Its digest is that of the list which `sha256sum` prints of the parts."""
-    folder = published(tmp_path, **PARTED)
+def test_manifest_lists_every_part(tmp_path: Path) -> None:
+    """The digest of a table is that of the output of `sha256sum` for its parts."""
+    folder = publish_family(tmp_path, **PARTED)
     record = json.loads((folder / "manifest.json").read_text())
     by_name = {file["name"]: file for file in record["files"]}
     told = by_name["measurements/pop_town_band_sex.parquet"]
@@ -113,7 +113,7 @@ def test_the_manifest_lists_every_part(tmp_path: Path) -> None:
     assert "parts" not in by_name["tables/pop_state_sex.parquet"]
 
 
-def exchanged(folder: Path) -> None:
+def exchange_parts(folder: Path) -> None:
     table = folder / "tables/pop_town_sex.parquet"
     one, other = table / NAMES[0], table / NAMES[1]
     held = one.read_bytes()
@@ -121,16 +121,16 @@ def exchanged(folder: Path) -> None:
     other.write_bytes(held)
 
 
-def missing(folder: Path) -> None:
+def remove_part(folder: Path) -> None:
     (folder / "measurements/pop_town.parquet" / NAMES[2]).unlink()
 
 
-def more(folder: Path) -> None:
+def add_part(folder: Path) -> None:
     table = folder / "estimates/pop_town.parquet"
     shutil.copy(table / NAMES[0], table / "state=ZH/part-00007.parquet")
 
 
-def moved(folder: Path) -> None:
+def move_row(folder: Path) -> None:
     """Move a row to the next part: all rows together are the same."""
     table = folder / "tables/pop_town_sex.parquet"
     first, second = (pq.ParquetFile(table / name).read() for name in NAMES[:2])
@@ -146,15 +146,15 @@ def moved(folder: Path) -> None:
 
 
 FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
-    "exchanged": (exchanged, "DP-VERIFY-012"),
-    "missing": (missing, "DP-VERIFY-006"),
-    "more": (more, "DP-VERIFY-012"),
-    "moved": (moved, "DP-VERIFY-012"),
+    "exchanged": (exchange_parts, "DP-VERIFY-012"),
+    "missing": (remove_part, "DP-VERIFY-006"),
+    "more": (add_part, "DP-VERIFY-012"),
+    "moved": (move_row, "DP-VERIFY-012"),
 }
 
 
-def resealed(folder: Path) -> None:
-    """Write down what is there: of every part that the manifest lists its digest and rows."""
+def reseal(folder: Path) -> None:
+    """Write the current digest and rows of every listed part into the manifest."""
     path = folder / "manifest.json"
     record = json.loads(path.read_text())
     record.pop("digest")
@@ -171,21 +171,19 @@ def resealed(folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def parted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return published(tmp_path_factory.mktemp("parted"), **PARTED)
+def partitioned_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return publish_family(tmp_path_factory.mktemp("parted"), **PARTED)
 
 
 @pytest.mark.parametrize("what", FAULTS)
-def test_parts_that_are_not_those_published_are_found(
-    what: str, parted: Path, tmp_path: Path
-) -> None:
-    """By their digests; and by whoever seals a manifest of what is there."""
+def test_changed_parts_are_found(what: str, partitioned_release: Path, tmp_path: Path) -> None:
+    """By their digests, and after the manifest is resealed."""
     change, code = FAULTS[what]
-    folder = shutil.copytree(parted, tmp_path / "copy")
+    folder = shutil.copytree(partitioned_release, tmp_path / "copy")
     change(folder)
     found = {finding.code for finding in dprelease.verify(folder).findings}
     assert {"DP-VERIFY-004", "DP-VERIFY-005"} & found
-    resealed(folder)
+    reseal(folder)
     assert code in {finding.code for finding in dprelease.verify(folder).findings}
 
 
@@ -212,16 +210,16 @@ def _other_cell(path: Path, column: str) -> None:
         ("tables/pop_town_band_sex", "n_adjusted", 2),
     ],
 )  # fmt: skip
-def test_one_cell_of_one_part_is_found_by_the_name_of_its_file(
-    table: str, column: str, part: int, parted: Path, tmp_path: Path
+def test_changed_cell_is_reported_with_the_file_of_its_part(
+    table: str, column: str, part: int, partitioned_release: Path, tmp_path: Path
 ) -> None:
-    """By its digest; and by running the step again, where somebody seals what is there."""
-    folder = shutil.copytree(parted, tmp_path / "copy")
+    """By the digest and, after resealing, by running the step again."""
+    folder = shutil.copytree(partitioned_release, tmp_path / "copy")
     name = f"{table}.parquet/{NAMES[part]}"
     _other_cell(folder / name, column)
     by_digest = [one for one in dprelease.verify(folder).findings if one.code == "DP-VERIFY-004"]
     assert [f"'{name}'" in one.cause for one in by_digest] == [True]
-    resealed(folder)
+    reseal(folder)
     found = dprelease.verify(folder).findings
     assert {one.code for one in found} == {"DP-VERIFY-012"}
     if table.startswith("measurements"):  # all that follows from it, from the first part on
@@ -231,26 +229,28 @@ def test_one_cell_of_one_part_is_found_by_the_name_of_its_file(
         assert [f"'{name}'" in one.cause for one in found] == [True]
 
 
-def test_no_file_is_read_once_for_each_table(parted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What verification takes follows from cells, and not from how many tables they are in."""
+def test_verify_reads_each_file_a_fixed_number_of_times(
+    partitioned_release: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cost of verification depends on cells, not on the number of tables."""
     read, times = formats.PUBLISHED_FORMAT.batches, Counter[str]()
 
     def counted(path: Path, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
-        times[path.relative_to(parted).as_posix()] += 1
+        times[path.relative_to(partitioned_release).as_posix()] += 1
         yield from read(path, columns)
 
     monkeypatch.setattr(formats.PUBLISHED_FORMAT, "batches", counted)
-    assert dprelease.verify(parted).ok
+    assert dprelease.verify(partitioned_release).ok
     finest = times["tables/pop_town_band_sex.parquet"]
     assert finest == 4, times  # compared; its margins, sums and possible cells
 
 
 @pytest.mark.parametrize("rising", [True, False])
 @pytest.mark.parametrize("size", [10, 5000])
-def test_cells_of_rows_are_found_in_windows(
+def test_cells_are_looked_up_in_windows(
     size: int, rising: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Batch after batch, with gaps; and all values of a key are not looked through for each."""
+    """Batch after batch, with gaps, without searching all values of a key for each batch."""
     monkeypatch.setattr(published_module, "AT_ONCE_KNOWN", 64)
     looked = []
     among = published_module._positions_among
@@ -278,17 +278,19 @@ def test_cells_of_rows_are_found_in_windows(
     assert not rising or sum(looked) < 40 * size + 10 * len(cells)
 
 
-def test_areas_are_added_up_from_parts(parted: Path, tmp_path: Path) -> None:
-    one = published(tmp_path, **plain(PARTED))
+def test_areas_add_up_from_parts(partitioned_release: Path, tmp_path: Path) -> None:
+    one = publish_family(tmp_path, **without_partition(PARTED))
     districts = {"leaf": ["Uster", "Thun", "Bern"], "area": ["east", "west", "west"]}
-    frames = [dprelease.areas(folder, pd.DataFrame(districts)) for folder in (one, parted)]
+    frames = [
+        dprelease.areas(folder, pd.DataFrame(districts)) for folder in (one, partitioned_release)
+    ]
     pd.testing.assert_frame_equal(*frames)
 
 
-def test_formats_and_reports_are_made_of_parts(tmp_path: Path) -> None:
+def test_formats_and_reports_of_partitioned_tables(tmp_path: Path) -> None:
     formats = {"more": "formats: [csv, datapackage, dcat, report]\n"}
-    one = published(tmp_path / "one", **plain(PARTED), **formats)
-    several = published(tmp_path / "several", **PARTED, **formats)
+    one = publish_family(tmp_path / "one", **without_partition(PARTED), **formats)
+    several = publish_family(tmp_path / "several", **PARTED, **formats)
     assert dprelease.verify(several).ok
     for path in (one / "csv").rglob("*.csv"):
         assert path.read_bytes() == (several / path.relative_to(one)).read_bytes()
@@ -305,18 +307,18 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_what_is_no_level_to_part_by(what: str, tmp_path: Path) -> None:
+def test_invalid_partition_levels_are_refused(what: str, tmp_path: Path) -> None:
     asked = {"asked": "cube: [sex, band]"} if what == "no areas" else {}
     with pytest.raises(DpReleaseError) as refused:
-        prepare(declared(tmp_path, consistent=WRONG[what], **asked))
+        prepare(read_family(tmp_path, consistent=WRONG[what], **asked))
     error = refused.value
     (found,) = error.errors if isinstance(error, Findings) else (error,)
     assert found.code == "DP-CONSIST-013"
     assert "partition" in str(found)
 
 
-def test_rows_of_a_part_list_the_texts_that_stand_there() -> None:
-    """As they first occur, whatever the whole table lists: the file is that of texts alone."""
+def test_dictionaries_of_parts_have_only_used_texts() -> None:
+    """In the order of first occurrence; the file equals that of plain texts."""
     texts = ["c", "a", "a", "b", "c", "b", "d", "a"]
     listed = pa.array(["a", "b", "none", "c", "d"])
     codes = pa.array([listed.to_pylist().index(text) for text in texts], pa.int32())

@@ -1,4 +1,4 @@
-"""Outputs are never overwritten unasked, never half written; failures say what had happened."""
+"""Outputs are not overwritten without --overwrite and never partial; errors state what happened."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.release.build import ROWS, publish, write
 from tests.replay import Keyed
 
 
-def test_an_existing_output_is_refused(tmp_path: Path) -> None:
+def test_existing_output_is_refused(tmp_path: Path) -> None:
     declaration = read_declaration(write(tmp_path))
     target = run(declaration)
     before = {path.name: path.read_bytes() for path in target.iterdir()}
@@ -38,7 +38,7 @@ def test_an_existing_output_is_refused(tmp_path: Path) -> None:
     assert before != {path.name: path.read_bytes() for path in target.iterdir()}
     photos = tmp_path / "photos"
     photos.mkdir()
-    for overwrite in (False, True):  # what can't be replaced is not advised to be
+    for overwrite in (False, True):  # `overwrite` is not suggested where it can't help
         with pytest.raises(OutputError, match="DP-OUTPUT-003"):
             run(declaration, output=photos, overwrite=overwrite)
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
@@ -46,7 +46,7 @@ def test_an_existing_output_is_refused(tmp_path: Path) -> None:
         run(declaration, output=tmp_path / "link")
 
 
-def test_an_unwritable_output_is_refused(tmp_path: Path) -> None:
+def test_unwritable_output_is_refused(tmp_path: Path) -> None:
     declaration = read_declaration(write(tmp_path))
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="DP-OUTPUT-002") as caught:
@@ -55,13 +55,13 @@ def test_an_unwritable_output_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["write_pieces", "rename_new", "_sync_to_disk", "streaming"])
-def test_a_full_disk_leaves_nothing(
+def test_full_disk_leaves_nothing(
     step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    (tmp_path / "out").mkdir()  # a new one is brought to the disk before anything is read
+    (tmp_path / "out").mkdir()  # a new folder is synced before anything is read
     monkeypatch.setattr(
         folder if step in ("_sync_to_disk", "rename_new") else family_run, step, full
     )
@@ -71,7 +71,7 @@ def test_a_full_disk_leaves_nothing(
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_a_failing_overwrite_keeps_the_old_release(
+def test_failing_overwrite_keeps_the_old_release(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target, _ = publish(tmp_path)
@@ -93,8 +93,8 @@ def test_published_files_follow_the_umask(tmp_path: Path) -> None:
     assert {path.stat().st_mode & 0o777 for path in target.iterdir()} == {0o640}
 
 
-def test_noise_at_the_top_of_the_range_saturates(tmp_path: Path) -> None:
-    """No wrap and no error, whatever the value and the noise (V07)."""
+def test_noise_at_the_limit_of_64_bits_saturates(tmp_path: Path) -> None:
+    """No wrap and no error for any value and noise (V07)."""
     _, plan = prepare(read_declaration(write(tmp_path)))
     columns = plan.of_query("all")
     for value in (LIMIT, -LIMIT, 0):
@@ -110,13 +110,13 @@ def test_noise_at_the_top_of_the_range_saturates(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["1", "0.5", "0.001", "10", "25", "0.00000000000000001"])
-def test_values_are_steps_times_the_step_exactly(step: str) -> None:
+def test_scaled_steps_are_exact(step: str) -> None:
     steps = np.array([0, 1, -1, 12345, LIMIT, -LIMIT])
     found = scale_steps(steps, Fraction(step)).to_pylist()
     assert [Fraction(value) for value in found] == [int(k) * Fraction(step) for k in steps]
 
 
-def test_frames_in_place_of_a_source(tmp_path: Path) -> None:
+def test_frames_replace_a_source(tmp_path: Path) -> None:
     rows = [row.strip().split(",") for row in ROWS]
     columns = dict(zip(("person", "city", "age", "pay"), zip(*rows, strict=True), strict=True))
     frame = pa.table(

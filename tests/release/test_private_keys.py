@@ -1,4 +1,4 @@
-"""Keys that are not public, from declaration to Parquet: what is told, bounded and charged."""
+"""Private keys from declaration to Parquet: what is published, limited and charged."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def reference(asked: Query, rows: list[dict[str, Any]]) -> dict[str, int]:
 )
 @examples(8)
 @given(rows=ROWS)
-def test_partitions_and_their_units(unit: dict[str, Any], by: list[str], rows: Any) -> None:
+def test_partitions_and_their_persons(unit: dict[str, Any], by: list[str], rows: Any) -> None:
     """As in plain Python; a unit that goes moves at most `max_groups` partitions by one (V33)."""
     asked = query(unit, by)
     whole = partitions(asked, rows)
@@ -120,7 +120,7 @@ def test_partitions_and_their_units(unit: dict[str, Any], by: list[str], rows: A
 
 
 @given(st.lists(st.tuples(st.text(max_size=4), st.text(max_size=4)), max_size=6, unique=True))
-def test_no_two_partitions_have_one_text(values: list[tuple[str, str]]) -> None:
+def test_partitions_have_distinct_texts(values: list[tuple[str, str]]) -> None:
     keys = PrivateKeys((("a", "text"), ("b", "text")))
     texts = ["".join(f"{len(part)}:{part}" for part in pair) for pair in values]
     assert len(set(texts)) == len(values)
@@ -175,14 +175,14 @@ def write(folder: Path, release: str = RELEASE) -> Path:
     return folder / "release.yaml"
 
 
-def surely(folder: Path) -> dict[tuple[str, str], float]:
-    """Return how far answers are off but with a chance of 1e-11, by query and measurement."""
+def largest_noise(folder: Path) -> dict[tuple[str, str], float]:
+    """Return the noise that is exceeded with probability 1e-11, by query and measurement."""
     _, plan = prepare(read_declaration(folder / "release.yaml"))
     return {(c.query.name, c.measurement.name): float(c.margin(1 - 1e-11)) for c in plan.columns}
 
 
-def test_a_release(tmp_path: Path) -> None:
-    """Keys that many have are told with every other column; what one person has is not."""
+def test_frequent_keys_are_published_and_rare_ones_are_not(tmp_path: Path) -> None:
+    """Keys of many persons are published with every column; the key of one person is not."""
     quiet = RELEASE.replace(
         "epsilon: 4, delta: 1e-6}", "epsilon: 90, delta: 1e-6}\nmechanism: discrete_laplace"
     )
@@ -191,7 +191,7 @@ def test_a_release(tmp_path: Path) -> None:
     assert optimal[["job", "sex"]].to_numpy().tolist() == [
         ["baker", "F"], ["baker", "M"], ["smith", "F"], ["smith", "M"],
     ]  # fmt: skip
-    margins = surely(tmp_path)
+    margins = largest_noise(tmp_path)
     assert margins["optimal", "persons"] < 10
     assert optimal["persons"].tolist() == pytest.approx(
         [1000, 1000, 500, 500], abs=margins["optimal", "persons"]
@@ -208,11 +208,11 @@ def test_a_release(tmp_path: Path) -> None:
     record = json.loads((out / "manifest.json").read_text())
     assert "astronaut" not in (out / "manifest.json").read_text()
     vectors = [m["column"] for m in record["measurements"] if m["query"] == "thresholded"]
-    assert vectors == ["private_keys"]  # the number of persons is told by the same noise
+    assert vectors == ["private_keys"]  # the number of persons has the same noise
     assert {m["cells"] for m in record["measurements"]} == {None}
 
 
-def test_no_order_of_rows_matters(tmp_path: Path) -> None:
+def test_row_order_does_not_change_private_keys(tmp_path: Path) -> None:
     """The same bits publish the same bytes: each partition has its draw, wherever rows stand."""
     jobs = np.repeat([f"job {i}" for i in range(400)], np.arange(400) % 80 + 1)
     frame = pd.DataFrame({"id": np.arange(len(jobs)), "job": jobs, "sex": "F", "pay": 5})
@@ -231,8 +231,8 @@ def test_no_order_of_rows_matters(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shift", range(3))
-def test_noised_numbers_decide_and_are_told(shift: int) -> None:
-    """The same words drawn by hand: each number is the true one and its noise, the larger are told."""
+def test_noisy_counts_decide_and_are_published(shift: int) -> None:
+    """With the same random words, each number is truth plus noise, and the larger are published."""
     unit = {"id": "id", "max_groups": 1, "max_rows_per_group": 1}
     asked = ask(
         declare(COLUMNS, privacy_unit=unit),
@@ -245,9 +245,9 @@ def test_noised_numbers_decide_and_are_told(shift: int) -> None:
     ).columns
     (law,) = [c.mechanism for c in columns if c.measurement.name == "private_keys"]
     least = key_threshold(law)
-    assert law.tail(least, True).is_zero()  # noise alone never gets there, and just so
+    assert law.tail(least, True).is_zero()  # noise alone never reaches it, and just reaches it
     assert not law.tail(least - 1, True).is_zero()
-    names = [f"job {i:02d}" for i in range(61)]  # from far below what is told to far above
+    names = [f"job {i:02d}" for i in range(61)]  # from far below the threshold to far above
     numbers = [max(1, least + (i - 30) // 2 + shift) for i in range(len(names))]
     jobs = np.repeat(names, numbers)
     frame = pd.DataFrame({"id": np.arange(len(jobs)), "job": jobs})
@@ -273,7 +273,7 @@ def test_noised_numbers_decide_and_are_told(shift: int) -> None:
     assert any(number != true[name] for name, number in published.items())
 
 
-def test_what_is_charged() -> None:
+def test_selection_is_charged_for_max_groups() -> None:
     """Every column and the selection spend for as many groups as a unit may have."""
     (columns,) = [
         make_plan(
@@ -291,7 +291,7 @@ def test_what_is_charged() -> None:
 @pytest.mark.parametrize(
     "budget", [BudgetSpec(epsilon=Fraction(1)), BudgetSpec(rho=Fraction(1, 10))]
 )
-def test_budgets_that_have_no_delta_to_spend(budget: BudgetSpec) -> None:
+def test_budgets_without_delta_are_refused(budget: BudgetSpec) -> None:
     """(V33)"""
     with pytest.raises(BudgetError, match=r"DP-BUDGET-0(04|10|11)|DP-MECH"):
         make_plan([query({}, ["job"])], budget)
@@ -301,7 +301,7 @@ RHO_RELEASE = RELEASE.replace("epsilon: 4,", "rho: 50,").replace("truncated_lapl
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
-def test_a_release_with_a_rho(neighbours: str, tmp_path: Path) -> None:
+def test_private_keys_with_rho_budget(neighbours: str, tmp_path: Path) -> None:
     """Keys of many are published, with the delta that their selection spends of the budget's."""
     text = RHO_RELEASE.replace("1e-6}", f"1e-6, neighbours: {neighbours}}}")
     out = dprelease.read_release(write(tmp_path, text)).run()
@@ -325,7 +325,7 @@ def test_a_release_with_a_rho(neighbours: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("claimed", ["1e-20", None])
-def test_a_delta_that_is_not_claimed_is_found(claimed: str | None, tmp_path: Path) -> None:
+def test_wrong_rho_delta_is_found(claimed: str | None, tmp_path: Path) -> None:
     out = dprelease.read_release(write(tmp_path, RHO_RELEASE)).run()
     record = read(out)
     record["guarantee"]["rho_delta"] = claimed
@@ -336,7 +336,7 @@ def test_a_delta_that_is_not_claimed_is_found(claimed: str | None, tmp_path: Pat
     assert any("rho_delta" in finding.place.key for finding in report.findings)
 
 
-def test_deltas_of_selections_above_the_delta_of_a_rho() -> None:
+def test_deltas_of_selections_stay_below_budget_delta() -> None:
     """The deltas of keys add up; together they stay below the delta of the budget."""
     budget = BudgetSpec(rho=Fraction(1, 10**4), delta=Fraction(1, 10**6))
     asked = query(UNITS[2], ["job"], mechanism="gaussian_threshold", delta="9e-7")
@@ -354,7 +354,7 @@ def test_deltas_of_selections_above_the_delta_of_a_rho() -> None:
 @pytest.mark.parametrize(
     "finder", [*get_args(PrivateKeysSpec.model_fields["mechanism"].annotation)]
 )
-def test_keys_alone(budget: str, finder: str, tmp_path: Path) -> None:
+def test_private_keys_without_columns(budget: str, finder: str, tmp_path: Path) -> None:
     """A query without columns publishes the selected keys, and charges their selection only."""
     if "rho" in budget and finder == "truncated_laplace":
         return  # it has no rho
@@ -408,9 +408,7 @@ FINDERS = {
 
 
 @pytest.mark.parametrize(("way", "finder"), thinned(list(SEVERAL), list(FINDERS), together=1))
-def test_each_table_with_keys_finds_and_pays_for_them(
-    way: str, finder: str, tmp_path: Path
-) -> None:
+def test_each_table_selects_and_pays_for_its_keys(way: str, finder: str, tmp_path: Path) -> None:
     """As queries of their own do, to the last bit; the cell of all rows is public."""
     asked, tables = SEVERAL[way]
     columns = 'columns: {n: {count: "*"}, pay: {mean: pay}}'
@@ -444,8 +442,8 @@ def test_each_table_with_keys_finds_and_pays_for_them(
 
 
 @pytest.mark.parametrize(("unit", "finder"), thinned([0, 1, 2], list(FINDERS), together=1))
-def test_keys_that_are_found_are_no_ones_of_tables_that_agree(unit: int, finder: str) -> None:
-    """Refused in the same words, whatever the unit."""
+def test_private_keys_in_consistent_tables_are_refused(unit: int, finder: str) -> None:
+    """With the same message for every privacy unit."""
     mechanisms = {"truncated": "truncated_laplace", "gaussian": "gaussian_threshold"}
     found = {"private_keys": {} if finder == "optimal" else {"mechanism": mechanisms[finder]}}
     query = {"from": "t", "cube": ["job", "sex"], "consistent": True, **found}
@@ -462,7 +460,7 @@ def test_keys_that_are_found_are_no_ones_of_tables_that_agree(unit: int, finder:
         prepare(declaration_from_texts(texts, "r.yaml"))
 
 
-def test_a_column_has_the_name_of_the_selection_where_there_is_none(tmp_path: Path) -> None:
+def test_column_may_be_named_private_keys(tmp_path: Path) -> None:
     asked = RELEASE.split("queries:")[0].replace("epsilon: 4", "epsilon: 90") + (
         "queries: {q: {from: people, group_by: [sex], columns: {private_keys: {count: '*'}}}}\n"
         "output: out\n"
@@ -473,7 +471,7 @@ def test_a_column_has_the_name_of_the_selection_where_there_is_none(tmp_path: Pa
     assert dprelease.verify(out).ok
 
 
-def test_nothing_is_told_of_no_rows(tmp_path: Path) -> None:
+def test_private_keys_of_an_empty_table(tmp_path: Path) -> None:
     path = write(tmp_path)
     (tmp_path / "people.csv").write_text("id,job,sex,pay\n")
     out = dprelease.read_release(path).run()
@@ -488,7 +486,7 @@ def test_tampered_rows_are_found(tmp_path: Path) -> None:
     assert not dprelease.verify(out).ok
 
 
-def test_histograms(tmp_path: Path) -> None:
+def test_histograms_with_private_keys(tmp_path: Path) -> None:
     """Bands of a column as a key; the closed side is the declared one."""
     text = (
         RELEASE.split("queries:")[0]

@@ -40,7 +40,7 @@ from tests.exact.reference import cell
 from tests.manifest_files import with_digest
 from tests.processes import ended
 from tests.processes import run as run_process
-from tests.release.killed_limits import count_steps, killed_at
+from tests.release.killed_limits import count_steps, run_killed_at
 
 TABLE = """\
 table: visits
@@ -134,7 +134,7 @@ CHOICE, TABLES = "Contribution limits of: Visits", "Visits"
         ),
     ],
 )
-def test_every_budget_and_neighbour_and_aggregate(
+def test_limits_with_every_budget_neighbour_and_aggregate(
     tmp_path: Path, budget: str, neighbours: str, keys: str, more: str, columns: str
 ) -> None:
     amounts = f"{{{budget}, neighbours: {neighbours}}}"
@@ -228,7 +228,7 @@ def declarations(tmp_path_factory: pytest.TempPathFactory) -> list[Declaration]:
 
 @examples(25)
 @given(rows=st.lists(ROW, max_size=12), others=st.lists(ROW, max_size=6))
-def test_neighbours_against_a_reference(
+def test_limit_scores_of_neighbours_against_a_reference(
     declarations: list[Declaration], rows: list[Any], others: list[Any]
 ) -> None:
     """The values of persons are those of plain Python; one person moves scores as claimed."""
@@ -292,7 +292,7 @@ def _check_moves(
         assert max(moves) - min(moves) <= column.measurement.sensitivity.largest_shift
 
 
-def test_a_rerun_uses_the_limits_and_pays_for_tables_alone(tmp_path: Path) -> None:
+def test_rerun_reuses_limits_and_pays_for_tables_only(tmp_path: Path) -> None:
     path = write(tmp_path, ledger="10")
     release = dprelease.read_release(path)
     out = release.run()
@@ -306,7 +306,7 @@ def test_a_rerun_uses_the_limits_and_pays_for_tables_alone(tmp_path: Path) -> No
     assert release.outlook() is not None
 
 
-def test_a_ledger_that_pays_for_one_of_both_charges(tmp_path: Path) -> None:
+def test_ledger_must_cover_both_charges(tmp_path: Path) -> None:
     path = write(tmp_path, ledger="0.95")
     with pytest.raises(BudgetError) as caught:
         run(read_declaration(path))
@@ -316,7 +316,7 @@ def test_a_ledger_that_pays_for_one_of_both_charges(tmp_path: Path) -> None:
     assert not (tmp_path / "out" / "visits-limits").exists()
 
 
-def test_a_second_charge_that_fails_keeps_the_limits(
+def test_failing_second_charge_keeps_the_limits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dprelease.release.runs import pipeline
@@ -350,7 +350,7 @@ def _second_fails(reserve: Any, failure: Any) -> Any:
     return reserved
 
 
-def test_what_can_be_refused_is_refused_before_limits_are_paid(tmp_path: Path) -> None:
+def test_refusals_come_before_limits_are_charged(tmp_path: Path) -> None:
     path = write(tmp_path, ledger="10")
     out = tmp_path / "out" / "visits"
     out.mkdir(parents=True)
@@ -366,7 +366,7 @@ def test_what_can_be_refused_is_refused_before_limits_are_paid(tmp_path: Path) -
     assert charges(tmp_path) == []
 
 
-def test_limits_of_another_declaration(tmp_path: Path) -> None:
+def test_limits_of_another_declaration_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path, ledger="10")
     out = run(read_declaration(path))
     shutil.rmtree(out)
@@ -430,7 +430,7 @@ def _forgeries(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield forged
 
 
-def test_forged_limits(tmp_path: Path) -> None:
+def test_forged_limits_are_found(tmp_path: Path) -> None:
     out = run(read_declaration(write(tmp_path)))
     record = manifest(out)
     for forged in _forgeries(record):
@@ -480,7 +480,9 @@ def test_forged_limits(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_does_not_fit_is_refused(tmp_path: Path, old: str, new: str, words: str) -> None:
+def test_impossible_private_limits_are_refused(
+    tmp_path: Path, old: str, new: str, words: str
+) -> None:
     path = write(tmp_path)
     path.write_text(path.read_text().replace(old, new, 1))
     with pytest.raises(DpReleaseError) as caught:
@@ -490,7 +492,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, old: str, new: str, words:
     assert all(error.place.key for error in several)
 
 
-def test_other_entries_refuse_what_they_do_not_support(tmp_path: Path) -> None:
+def test_entry_points_without_private_limits_refuse_them(tmp_path: Path) -> None:
     release = dprelease.read_release(write(tmp_path))
     with pytest.raises(DpReleaseError, match="DP-SPARK-005"):
         release.run(engine="spark")
@@ -502,7 +504,7 @@ def test_other_entries_refuse_what_they_do_not_support(tmp_path: Path) -> None:
     assert report.ok, report.findings
 
 
-def test_profiles_try_limits_that_are_chosen(tmp_path: Path) -> None:
+def test_profiles_try_private_limits(tmp_path: Path) -> None:
     """A profile has the noise of a plan with each limit, also where a limit is to be chosen."""
     path = write(tmp_path)
     shown = CliRunner().invoke(cli.app, ["profile", str(path), "--i-may-see-it", "--json"])
@@ -516,7 +518,7 @@ def test_profiles_try_limits_that_are_chosen(tmp_path: Path) -> None:
         assert one["noise"] == column.mean_absolute_error
 
 
-def test_frames_and_data_without_persons(tmp_path: Path) -> None:
+def test_private_limits_of_empty_and_small_frames(tmp_path: Path) -> None:
     """Nothing but the limit depends on the data, and an empty table is a table like any other."""
     release = dprelease.read_release(write(tmp_path))
     for name, frame in (("empty", frame_of([])), ("one", frame_of([(1, "a", "f", 5)]))):
@@ -525,7 +527,7 @@ def test_frames_and_data_without_persons(tmp_path: Path) -> None:
         assert (tmp_path / f"{name}-limits" / NAME).exists()
 
 
-def test_queries_of_one_family_have_one_limit(tmp_path: Path) -> None:
+def test_queries_of_a_family_share_one_limit(tmp_path: Path) -> None:
     path = write(tmp_path)
     choose = "max_groups: {choose: {share: 10 %}}"
     common = f"from: visits, consistent: true, family: all, {choose}, columns: {COUNT}"
@@ -544,14 +546,14 @@ def test_queries_of_one_family_have_one_limit(tmp_path: Path) -> None:
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("part", range(8))
-def test_kills_at_every_step(tmp_path: Path, part: int) -> None:
+def test_kills_at_every_step_lose_no_limits(tmp_path: Path, part: int) -> None:
     """After a kill, the next run uses published limits, and pays for nothing that it could use."""
     steps = count_steps(write(tmp_path / "whole", ledger="10"))
     assert steps > 40
     for target in range(1 + part, steps + 1, 8):
         folder = tmp_path / str(target)
         path = write(folder, ledger="10", people=5)
-        assert killed_at(path, target), target
+        assert run_killed_at(path, target), target
         Ledger(folder / "ledger.sqlite").recover()
         limits = folder / "out" / "visits-limits"
         published, before = limits.exists(), charges(folder)
@@ -566,9 +568,9 @@ def test_kills_at_every_step(tmp_path: Path, part: int) -> None:
         assert verify(folder / "out" / "visits", ledger=folder / "ledger.sqlite").ok
 
 
-def test_two_runs_at_once(tmp_path: Path) -> None:
+def test_parallel_runs_choose_limits_once(tmp_path: Path) -> None:
     path = write(tmp_path, ledger="10", people=400)
-    children = [killed_at(path, 0, wait=False) for _ in range(3)]
+    children = [run_killed_at(path, 0, wait=False) for _ in range(3)]
     for child in children:
         ended(child)
     Ledger(tmp_path / "ledger.sqlite").recover()

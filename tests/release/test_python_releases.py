@@ -54,7 +54,7 @@ def at(values: Any, *keys: str | int) -> Any:
     return values
 
 
-def test_a_mapping_and_its_yaml_file_are_one_release(tmp_path: Path) -> None:
+def test_mapping_and_yaml_file_are_the_same_release(tmp_path: Path) -> None:
     path = write(tmp_path)
     release = dprelease.Release(declared("people.csv"), folder=tmp_path)
     again = tmp_path / "again"
@@ -83,7 +83,7 @@ def test_frames_are_sources(tmp_path: Path, form: Callable[[pd.DataFrame], objec
         release.run(sources={"people": tmp_path / "people.csv"}, output=tmp_path / "other")
 
 
-def test_schemas_are_files_or_mappings(tmp_path: Path) -> None:
+def test_schemas_may_be_files_or_mappings(tmp_path: Path) -> None:
     """The names of files in memory differ from those of files on the disk."""
     write(tmp_path)
     other = {**declared("people.csv")["tables"][0], "table": "others"}
@@ -169,7 +169,7 @@ def _cyclic() -> dict[str, Any]:
         {"tables": ["~/x.yaml"]}, {"tables": ["s3://bucket/x.yaml"]}, {"tables": ["nothing.yaml"]},
     ],
 )  # fmt: skip
-def test_whatever_is_passed_the_errors_are_ours(tmp_path: Path, wrong: Any) -> None:
+def test_wrong_arguments_raise_own_errors(tmp_path: Path, wrong: Any) -> None:
     with pytest.raises(DpReleaseError):
         dprelease.Release(wrong, folder=tmp_path)
     with pytest.raises(DpReleaseError):
@@ -191,7 +191,7 @@ SCALARS = st.one_of(
         max_size=4,
     )
 )
-def test_values_are_read_as_they_are_in_python(values: dict[str, Any]) -> None:
+def test_python_values_survive_yaml(values: dict[str, Any]) -> None:
     """Every scalar is read as its text; only texts can look like something else."""
 
     def wanted(value: Any) -> Any:
@@ -220,7 +220,7 @@ def test_numbers_of_all_kinds_are_written_as_texts() -> None:
     }
 
 
-def test_the_result_of_a_run(tmp_path: Path) -> None:
+def test_run_result(tmp_path: Path) -> None:
     path, ledger = release_with_ledger(tmp_path), tmp_path / "ledger.sqlite"
     result = dprelease.run(path)
     manifest = json.loads((result.folder / "manifest.json").read_text())
@@ -242,7 +242,7 @@ def test_the_result_of_a_run(tmp_path: Path) -> None:
         dprelease.read_ledger(ledger)["office/peple"]
 
 
-def test_a_published_declaration_is_skipped_and_not_charged(tmp_path: Path) -> None:
+def test_if_published_skip_is_not_charged(tmp_path: Path) -> None:
     path, ledger = release_with_ledger(tmp_path), tmp_path / "ledger.sqlite"
     first = dprelease.run(path)
     assert dprelease.run(path, if_published="skip") == replace(first, published=False)
@@ -267,7 +267,7 @@ def test_a_published_declaration_is_skipped_and_not_charged(tmp_path: Path) -> N
         dprelease.run(path, overwrites=True)  # type: ignore[call-arg]
 
 
-def test_sources_of_another_environment(tmp_path: Path) -> None:
+def test_replaced_sources_are_not_published(tmp_path: Path) -> None:
     """The declared text stays, the manifest names the table, and no path is published."""
     path = write(tmp_path)
     test = tmp_path / "test data.csv"
@@ -300,7 +300,7 @@ def test_sources_of_another_environment(tmp_path: Path) -> None:
         ({"people": "x\x00.csv"}, "DP-"),
     ],
 )
-def test_sources_that_are_refused(
+def test_wrong_sources_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sources: Any, code: str
 ) -> None:
     path = write(tmp_path)
@@ -311,7 +311,7 @@ def test_sources_that_are_refused(
     assert not (tmp_path / "out" / "people").exists()
 
 
-def test_the_log_has_steps_and_no_values(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_log_has_steps_and_no_values(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = write(tmp_path)
     with caplog.at_level(logging.DEBUG, logger="dprelease"):
         result = dprelease.run(path)
@@ -322,7 +322,7 @@ def test_the_log_has_steps_and_no_values(tmp_path: Path, caplog: pytest.LogCaptu
     assert not [field for field in fields if field in caplog.text.replace(result.digest, "")]
 
 
-def test_a_profile_of_a_release_in_python(tmp_path: Path) -> None:
+def test_profile_of_a_release_in_python(tmp_path: Path) -> None:
     release = dprelease.Release(declared(), folder=tmp_path)
     found = dprelease.profile_release(release)
     assert found.to_json()["rows"][0]["rows"] == len(ROWS)
@@ -346,7 +346,7 @@ def test_check_returns_errors(tmp_path: Path) -> None:
     assert wrong.findings[0].place.line == RELEASE[: RELEASE.index("by_city:")].count("\n") + 2
 
 
-def test_the_types_of_declarations_are_those_of_the_models() -> None:
+def test_typed_declarations_match_the_models() -> None:
     """Otherwise run `python -m dprelease.schema.typed.generator`."""
     assert generator.STUB.read_text(encoding="utf-8") == generator.stub_text()
     assert all(len(line) <= 100 for line in generator.stub_text().splitlines())
@@ -385,7 +385,7 @@ def test_all_declared_files_are_copied(tmp_path: Path) -> None:
     assert dprelease.check(tmp_path / "new" / "release.yaml").ok
 
 
-def test_a_schema_alone_is_checked_with_its_expressions(tmp_path: Path) -> None:
+def test_check_of_schema_checks_expressions(tmp_path: Path) -> None:
     write(tmp_path)
     text = SCHEMA + "  half: {type: number, lower: 0, upper: 60, expression: EXPRESSION}\n"
     for expression, code in {
@@ -402,7 +402,7 @@ def test_a_schema_alone_is_checked_with_its_expressions(tmp_path: Path) -> None:
     assert dprelease.check(tmp_path / "people.yaml").ok
 
 
-def test_results_show_themselves_as_short_tables(tmp_path: Path) -> None:
+def test_reprs_are_short_tables(tmp_path: Path) -> None:
     """Without fractions, and without whole documents."""
     path = release_with_ledger(tmp_path)
     release = dprelease.read_release(path)

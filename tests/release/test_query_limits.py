@@ -96,7 +96,7 @@ def tables_of(path: Path) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("kind", "limits"), thinned([*QUERIES], LIMITS, together=2), ids=lambda one: str(one)[:40]
 )
-def test_limits_of_a_query_are_those_of_a_table(
+def test_limits_of_a_query_act_like_limits_of_the_table(
     tmp_path: Path, kind: str, limits: dict[str, Any]
 ) -> None:
     """The same rows, noise, labels and guarantee as if the table declared these limits."""
@@ -144,7 +144,7 @@ def test_other_queries_keep_the_limits_of_the_table(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_limits_that_would_have_no_effect_are_refused(
+def test_limits_without_effect_are_refused(
     tmp_path: Path, unit: dict[str, Any], query: dict[str, Any]
 ) -> None:
     with pytest.raises(DpReleaseError, match="DP-QUERY-016"):
@@ -153,12 +153,12 @@ def test_limits_that_would_have_no_effect_are_refused(
 
 @pytest.mark.parametrize("value", [0, -1, "1.5", "many", [1], {}, {"value": 2, "choose": {}}])
 @pytest.mark.parametrize("limit", ["max_groups", "max_rows_per_group", "max_rows"])
-def test_values_that_are_no_limits(tmp_path: Path, limit: str, value: Any) -> None:
+def test_invalid_limits_are_refused(tmp_path: Path, limit: str, value: Any) -> None:
     with pytest.raises(DpReleaseError, match=r"DP-DECL-00\d"):
         read_declaration(declare(tmp_path / "r", UNIT, {**QUERIES["counts"], limit: value}))
 
 
-def test_queries_of_a_family_declare_the_same_limits(tmp_path: Path) -> None:
+def test_queries_of_a_family_must_declare_equal_limits(tmp_path: Path) -> None:
     path = declare(tmp_path / "r", UNIT, {})
     spec = json.loads(path.read_text())
     shared = {"from": "visits", "columns": {"n": {"count": "*"}}, "consistent": True, "family": "f"}
@@ -172,7 +172,7 @@ def test_queries_of_a_family_declare_the_same_limits(tmp_path: Path) -> None:
 
 
 def test_profiles_try_the_limits_of_a_query(tmp_path: Path) -> None:
-    """The noise of a tried limit is that of a plan with this limit, whoever declares it."""
+    """The noise of a tried limit is that of a plan with this limit, in query or table."""
     profiles = []
     for name, unit, more in (
         ("own", UNIT, {"max_groups": 2}),

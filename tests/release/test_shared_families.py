@@ -1,4 +1,4 @@
-"""Several declared queries that name one family: their tables agree, or they are refused by place."""
+"""Queries that name the same family: their tables are consistent, or refused with their place."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.release.runs.pipeline import run
 from tests.exact.spark import KilledOnce, local_spark
-from tests.release.families_of_areas import BY_ID, declared, published
-from tests.release.test_consistent import frames
+from tests.release.area_family import BY_ID, publish_family, read_family
+from tests.release.test_consistent import read_tables
 from tests.release.test_consistent_runs import files
 from tests.replay import Keyed
 
@@ -40,18 +40,18 @@ ASKED = {
 LEFT = "hierarchy: [state, town]\n    marginals: [[band], [band, old]]"
 
 
-def two(asked: str = LEFT, rest: str = "", **changed: str) -> dict[str, str]:
+def two_queries(asked: str = LEFT, rest: str = "", **changed: str) -> dict[str, str]:
     """Return what is asked of two queries of one family."""
     return {**ASKED, "more": OTHER.format(asked=asked, rest=rest), **changed}
 
 
-def test_tables_of_two_queries_agree(tmp_path: Path) -> None:
+def test_tables_of_two_queries_are_consistent(tmp_path: Path) -> None:
     """To the last bit: in all tables of both, at every level."""
-    folder = published(tmp_path, **two())
+    folder = publish_family(tmp_path, **two_queries())
     report = dprelease.verify(folder)
     assert report.ok, [str(finding) for finding in report.findings]
     assert "the tables of 'all' follow from its measurements" in report.checked
-    held = frames(folder, "estimates")
+    held = read_tables(folder, "estimates")
     assert {"pop_state_sex", "other_state_band", "other_town_band_old"} <= held.keys()
     assert len({sum(table["n"].to_pylist()) for table in held.values()}) == 1
     by_old: dict[str, dict[object, float]] = {}
@@ -61,7 +61,7 @@ def test_tables_of_two_queries_agree(tmp_path: Path) -> None:
     assert by_old["pop_town_sex_old"] == by_old["other_town_band_old"]
 
 
-def laws(plan: Plan) -> list[object]:
+def sorted_mechanisms(plan: Plan) -> list[object]:
     found = [
         (column.query.keys, column.measurement.sensitivity, column.mechanism)
         for column in plan.columns
@@ -70,23 +70,23 @@ def laws(plan: Plan) -> list[object]:
 
 
 @pytest.mark.parametrize("unit", ["privacy_unit: {}\n", BY_ID])
-def test_two_queries_are_priced_as_one(unit: str, tmp_path: Path) -> None:
-    """Their finest cells are those of the union, by which ids are bounded and parts may meet."""
+def test_two_queries_cost_as_much_as_one(unit: str, tmp_path: Path) -> None:
+    """Contribution limits use the finest cells of the union."""
     together = (
         "hierarchy: [state, town]\n    marginals: [[], [sex], [sex, old], [band], [band, old]]"
     )
-    _, one = prepare(declared(tmp_path / "one", asked=together, unit=unit))
-    queries, apart = prepare(declared(tmp_path / "two", **two(unit=unit)))
+    _, one = prepare(read_family(tmp_path / "one", asked=together, unit=unit))
+    queries, apart = prepare(read_family(tmp_path / "two", **two_queries(unit=unit)))
     assert len({id(query.finest) for query in queries}) == 1
     assert queries[0].finest is not None
     assert [key.column for key in queries[0].finest.keys] == ["town", "sex", "old", "band"]
-    assert laws(one) == laws(apart)
+    assert sorted_mechanisms(one) == sorted_mechanisms(apart)
     assert one.guarantee == apart.guarantee
 
 
-def test_frames_give_what_files_give(tmp_path: Path) -> None:
-    one = published(tmp_path / "file", **two())
-    declaration = declared(tmp_path / "frame", **two())
+def test_shared_families_from_frames_equal_those_from_files(tmp_path: Path) -> None:
+    one = publish_family(tmp_path / "file", **two_queries())
+    declaration = read_family(tmp_path / "frame", **two_queries())
     frame = pd.read_csv(tmp_path / "frame/people.csv")
     (tmp_path / "frame/people.csv").unlink()
     assert files(one) == files(run(declaration, bits=Keyed("family"), frames={"people": frame}))
@@ -95,12 +95,12 @@ def test_frames_give_what_files_give(tmp_path: Path) -> None:
 @pytest.mark.audit
 @needs_java
 @pytest.mark.filterwarnings("ignore")
-def test_a_worker_is_killed_while_a_family_is_noised(
+def test_family_noise_survives_a_killed_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It has drawn for some blocks of a table; both layers follow from what another one drew.
+    """It has drawn noise for some blocks; the result uses the draws of another worker.
 
-    The truth is held beside: no block went without noise, none has that of two draws.
+    Compared with the truth: no block lacks noise or has the noise of two draws.
     """
     monkeypatch.setattr(spark_engine, "MANY_CELLS", 2)
     monkeypatch.setattr(spark_engine, "BLOCK_CELLS", 5)
@@ -109,10 +109,10 @@ def test_a_worker_is_killed_while_a_family_is_noised(
     engine = f"engine: spark\nspark: {{staging: 'file://{tmp_path}/staging'}}\n"
     with local_spark():
         all_keys = "hierarchy: [state, town]\n    marginals: [[band], [sex, old, band]]"
-        more = two(all_keys)["more"] + engine
-        asked = two(more=more, consistent=f"{WHOLE}\n    family: all")
+        more = two_queries(all_keys)["more"] + engine
+        asked = two_queries(more=more, consistent=f"{WHOLE}\n    family: all")
         asked["more"] = asked["more"].replace("consistent: true", f"consistent: {WHOLE}")
-        folder = run(declared(tmp_path, **asked))
+        folder = run(read_family(tmp_path, **asked))
     assert (tmp_path / "killed").exists()
     report = dprelease.verify(folder)
     assert report.ok, [str(finding) for finding in report.findings]
@@ -133,33 +133,33 @@ def test_a_worker_is_killed_while_a_family_is_noised(
 @pytest.mark.audit
 @needs_java
 @pytest.mark.filterwarnings("ignore")
-def test_spark_adds_up_the_same_family(tmp_path: Path) -> None:
-    one = published(tmp_path / "file", **two())
+def test_spark_publishes_the_same_shared_family(tmp_path: Path) -> None:
+    one = publish_family(tmp_path / "file", **two_queries())
     with local_spark():
-        asked = two(mechanism="discrete_gaussian\nengine: spark")
-        other = published(tmp_path / "spark", **asked)
+        asked = two_queries(mechanism="discrete_gaussian\nengine: spark")
+        other = publish_family(tmp_path / "spark", **asked)
     assert files(one) == files(other)
 
 
 REFUSED: dict[str, tuple[dict[str, str], str, str]] = {
-    "other rows": (two(rest="where: age > 3"), "other.where", "`where`"),
-    "other areas": (two("hierarchy: [town]\n    marginals: [[band]]"), "other.hierarchy", "`hierarchy`"),
-    "no areas": (two("marginals: [[band]]"), "other.hierarchy", "`hierarchy`"),
+    "other rows": (two_queries(rest="where: age > 3"), "other.where", "`where`"),
+    "other areas": (two_queries("hierarchy: [town]\n    marginals: [[band]]"), "other.hierarchy", "`hierarchy`"),
+    "no areas": (two_queries("marginals: [[band]]"), "other.hierarchy", "`hierarchy`"),
     "other columns": (
-        two(columns='{n: {count: "*"}, pay: {sum: pay}}'), "other.columns", "`columns`",
+        two_queries(columns='{n: {count: "*"}, pay: {sum: pay}}'), "other.columns", "`columns`",
     ),
-    "other aims": (two(consistent="{non_negative: true}\n    family: all"), "other.consistent", "not that of 'pop'"),
+    "other aims": (two_queries(consistent="{non_negative: true}\n    family: all"), "other.consistent", "not that of 'pop'"),
     "another key of its own": (
-        two(rest="derive: {x: {cut: pay, edges: [0, 50, 101]}}"), "other.derive", "`derive`",
+        two_queries(rest="derive: {x: {cut: pay, edges: [0, 50, 101]}}"), "other.derive", "`derive`",
     ),
-    "bands": (two(rest="histogram: {column: pay, edges: [0, 50, 101]}"), "other.histogram", "bins"),
-    "a part of its own": (two(rest="share: 2"), "other.share", "one part of the budget"),
+    "bands": (two_queries(rest="histogram: {column: pay, edges: [0, 50, 101]}"), "other.histogram", "bins"),
+    "a part of its own": (two_queries(rest="share: 2"), "other.share", "one part of the budget"),
     "a table twice": (
-        two("hierarchy: [state, town]\n    marginals: [[band], [old, sex]]"), "other.marginals[1]",
+        two_queries("hierarchy: [state, town]\n    marginals: [[band], [old, sex]]"), "other.marginals[1]",
         "[old, sex] is one of 'pop' already",
     ),
     "a name of a query": (
-        {**two(), "consistent": "true\n    family: other",
+        {**two_queries(), "consistent": "true\n    family: other",
          "more": OTHER.format(asked=LEFT, rest="").replace("    family: all\n", "")},
         "other.from", "does not belong to it",
     ),
@@ -170,9 +170,9 @@ REFUSED: dict[str, tuple[dict[str, str], str, str]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_is_no_family(what: str, tmp_path: Path) -> None:
+def test_queries_that_form_no_family_are_refused(what: str, tmp_path: Path) -> None:
     asked, place, words = REFUSED[what]
-    declaration = declared(tmp_path, **asked)
+    declaration = read_family(tmp_path, **asked)
     (tmp_path / "people.csv").unlink()
     with pytest.raises(DpReleaseError) as caught:
         prepare(declaration)
@@ -184,9 +184,9 @@ def test_what_is_no_family(what: str, tmp_path: Path) -> None:
     ), str(error)
 
 
-def test_keys_that_say_something_of_each_other_are_told_where_they_stand(tmp_path: Path) -> None:
-    declaration = declared(
-        tmp_path, **two("hierarchy: [state, town]\n    marginals: [[band], [age]]")
+def test_dependent_keys_are_refused_with_their_place(tmp_path: Path) -> None:
+    declaration = read_family(
+        tmp_path, **two_queries("hierarchy: [state, town]\n    marginals: [[band], [age]]")
     )
     with pytest.raises(DpReleaseError) as caught:
         prepare(declaration)
@@ -197,8 +197,8 @@ def test_keys_that_say_something_of_each_other_are_told_where_they_stand(tmp_pat
     }
 
 
-def test_a_family_of_one_query_is_that_query(tmp_path: Path) -> None:
-    alone = published(tmp_path / "alone", consistent="true\n    family: all")
-    plain = published(tmp_path / "plain")
+def test_family_of_one_query_equals_the_query(tmp_path: Path) -> None:
+    alone = publish_family(tmp_path / "alone", consistent="true\n    family: all")
+    plain = publish_family(tmp_path / "plain")
     assert files(alone) == files(plain)
     assert dprelease.verify(alone).ok

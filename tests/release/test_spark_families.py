@@ -1,4 +1,4 @@
-"""Families with invariants on Spark: the bits of one machine, wherever the noise is drawn."""
+"""Families with invariants on Spark: the same bits as on one machine."""
 
 from __future__ import annotations
 
@@ -26,30 +26,37 @@ from dprelease.query.resolve import Query
 from dprelease.release.runs.pipeline import run
 from tests.exact.pretended_spark import pretended
 from tests.exact.spark import local_spark, small_pieces
-from tests.release.families_of_areas import BY_ID, declared, published
-from tests.release.test_consistent import frames
+from tests.release.area_family import BY_ID, publish_family, read_family
+from tests.release.test_consistent import read_tables
 from tests.release.test_consistent_runs import files
-from tests.release.test_invariants import CASES, REPLACE, as_counts, exact_tables, truth, with_
+from tests.release.test_invariants import (
+    CASES,
+    REPLACE,
+    as_counts,
+    invariant_tables,
+    true_counts,
+    with_invariants,
+)
 from tests.release.test_levels import AT_TOWNS
-from tests.release.test_shared_families import two
+from tests.release.test_shared_families import two_queries
 from tests.replay import Keyed
 
 ROWS = 100
-STATES = with_("{level: state}")
+STATES = with_invariants("{level: state}")
 TREE = "hierarchy: [state, town]\n    marginals: [[], [sex], [band, sex]]"
-SHARED = with_("{level: state}", "")
+SHARED = with_invariants("{level: state}", "")
 
 SITUATIONS: dict[str, dict[str, Any]] = {
     **CASES,
-    "ids by sex": {"unit": BY_ID, "consistent": with_("{level: town, table: [sex]}")},
+    "ids by sex": {"unit": BY_ID, "consistent": with_invariants("{level: town, table: [sex]}")},
     "levels of their own": {
-        "asked": AT_TOWNS, "consistent": with_("{level: state, table: [sex]}"),
+        "asked": AT_TOWNS, "consistent": with_invariants("{level: state, table: [sex]}"),
     },
-    "parts": {"consistent": with_("{level: town}", "non_negative: true, publish: {partition: state}")},
+    "parts": {"consistent": with_invariants("{level: town}", "non_negative: true, publish: {partition: state}")},
     "a condition": {"asked": f"{TREE}\n    where: age >= 18", "consistent": STATES},
     "two queries": {
-        **two(), "consistent": f"{SHARED}\n    family: all",
-        "more": two()["more"].replace("consistent: true", f"consistent: {SHARED}"),
+        **two_queries(), "consistent": f"{SHARED}\n    family: all",
+        "more": two_queries()["more"].replace("consistent: true", f"consistent: {SHARED}"),
     },
     "no rows": {"rows": 0, "consistent": STATES},
 }  # fmt: skip
@@ -64,7 +71,7 @@ def situations() -> list[Any]:
     return [pytest.param(what, marks=marks[what]) for what in SITUATIONS]
 
 
-def asked(what: str, **more: Any) -> dict[str, Any]:
+def situation(what: str, **more: Any) -> dict[str, Any]:
     """Return what is asked in a situation; lines of `more` stand behind those of its own."""
     given = {"budget": REPLACE, "rows": ROWS, **SITUATIONS[what]}
     return {**given, **more, "more": given.get("more", "") + more.get("more", "")}
@@ -72,7 +79,7 @@ def asked(what: str, **more: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def no_java(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the engine spark have tasks of this process."""
+    """Let the Spark engine run its tasks in this process."""
 
     @contextmanager
     def opened(_: object, sources: Sources, *__: object) -> Iterator[SparkEngine]:
@@ -87,23 +94,23 @@ def no_java(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.share(0.25)
 @pytest.mark.usefixtures("no_java")
 @pytest.mark.parametrize("what", situations())
-def test_spark_counts_what_one_machine_counts(what: str, tmp_path: Path) -> None:
-    """From the same bits all files are the same: exact tables, noised ones, and both layers."""
-    one = published(tmp_path / "one", **asked(what))
-    given = asked(what, more="engine: spark\n")
+def test_spark_publishes_the_same_bytes(what: str, tmp_path: Path) -> None:
+    """With the same bits all files are equal: exact tables, noised tables, and both layers."""
+    one = publish_family(tmp_path / "one", **situation(what))
+    given = situation(what, more="engine: spark\n")
     if what == "no areas":  # and rows may come as a frame
-        declaration = declared(tmp_path / "other", **given)
+        declaration = read_family(tmp_path / "other", **given)
         frame = pd.read_csv(tmp_path / "other/people.csv")
         (tmp_path / "other/people.csv").unlink()
         other = run(declaration, bits=Keyed("family"), frames={"people": frame})
     else:
-        other = published(tmp_path / "other", **given)
-    assert exact_tables(other)
+        other = publish_family(tmp_path / "other", **given)
+    assert invariant_tables(other)
     assert files(one) == files(other)
 
 
-class OfItsCells:
-    """Noise that follows from the true values of a block: the same wherever it is drawn."""
+class NoiseFromCells:
+    """Noise that is computed from the true values of a block, the same on every machine."""
 
     def __init__(self, columns: tuple[PlannedColumn, ...]) -> None:
         self.columns = columns
@@ -122,8 +129,8 @@ def block_of(exact: ExactTable, cells: slice) -> ExactTable:
 BLOCK = 5
 
 
-class InBlocks(duckdb.Engine):
-    """An engine of one machine that has noise added to each block of cells."""
+class BlockEngine(duckdb.Engine):
+    """An engine of one machine that adds noise to each block of cells."""
 
     def noisy_vectors(
         self, query: Query, noise: Callable[[ExactTable], Any]
@@ -140,7 +147,7 @@ def spark() -> Iterator[Any]:
 
 
 @pytest.fixture
-def spread(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let executors draw the noise of few cells, in small blocks, two of which come at a time."""
     monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)
     monkeypatch.setattr(spark_engine, "BLOCK_CELLS", BLOCK)
@@ -150,7 +157,7 @@ def spread(monkeypatch: pytest.MonkeyPatch) -> None:
 def on_executors(folder: Path, what: str) -> dict[str, Any]:
     (folder / "staging").mkdir(parents=True)
     staging = f"engine: spark\nspark: {{staging: 'file://{folder}/staging'}}\n"
-    return asked(what, more=staging)
+    return situation(what, more=staging)
 
 
 @pytest.mark.audit
@@ -158,13 +165,13 @@ def on_executors(folder: Path, what: str) -> dict[str, Any]:
 @pytest.mark.filterwarnings("ignore")  # of pyspark
 @pytest.mark.usefixtures("spark", "spread")
 @pytest.mark.parametrize("what", SITUATIONS)
-def test_executors_give_what_one_machine_makes_of_the_same_measurements(
+def test_executors_give_the_files_of_one_machine(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(noised_answers, "FreshNoise", OfItsCells)
-    other = run(declared(tmp_path / "other", **on_executors(tmp_path, what)))
-    monkeypatch.setattr(duckdb, "Engine", InBlocks)
-    one = run(declared(tmp_path / "one", **asked(what)))
+    monkeypatch.setattr(noised_answers, "FreshNoise", NoiseFromCells)
+    other = run(read_family(tmp_path / "other", **on_executors(tmp_path, what)))
+    monkeypatch.setattr(duckdb, "Engine", BlockEngine)
+    one = run(read_family(tmp_path / "one", **situation(what)))
     assert files(one) == files(other)
     assert dprelease.verify(other).ok
     assert list((tmp_path / "staging").iterdir()) == []
@@ -175,11 +182,11 @@ def test_executors_give_what_one_machine_makes_of_the_same_measurements(
 @pytest.mark.filterwarnings("ignore")  # of pyspark
 @pytest.mark.usefixtures("spark", "spread")
 @pytest.mark.parametrize("what", ["nested", "one of two columns"])
-def test_noise_of_executors_leaves_out_invariants_alone(what: str, tmp_path: Path) -> None:
-    """With entropy of theirs: each exact table is the truth, no other is."""
-    folder = run(declared(tmp_path / "release", **on_executors(tmp_path, what)))
+def test_executors_add_noise_to_all_but_invariants(what: str, tmp_path: Path) -> None:
+    """With their own entropy: exact tables are the truth, and no other table is."""
+    folder = run(read_family(tmp_path / "release", **on_executors(tmp_path, what)))
     assert dprelease.verify(folder).ok
-    exact = exact_tables(folder)
-    for name, table in frames(folder, "measurements").items():
+    exact = invariant_tables(folder)
+    for name, table in read_tables(folder, "measurements").items():
         of = {key: n for key, n in as_counts(table, "n").items() if n}
-        assert (of == truth(name, ROWS)) is (name in exact), name
+        assert (of == true_counts(name, ROWS)) is (name in exact), name

@@ -1,4 +1,4 @@
-"""A release that Spark counts has the formats that any other has."""
+"""A release on Spark has the same formats as any other."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ FORMATS = "formats: [csv, excel, ods, sdmx-csv, json-stat, px, mbi, datapackage]
 @pytest.mark.audit
 @pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
 @pytest.mark.filterwarnings("ignore")  # of pyspark
-def test_formats_of_a_release_by_spark(tmp_path: Path) -> None:
-    """They verify, and say what those of the same release by DuckDB do."""
+def test_formats_of_a_release_on_spark(tmp_path: Path) -> None:
+    """They verify, and equal those of the same release on DuckDB."""
     one = build.publish(tmp_path / "one", FORMATS)
     path = build.write(tmp_path / "two", FORMATS + "engine: spark\n")
     with local_spark():

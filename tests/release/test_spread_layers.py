@@ -1,4 +1,4 @@
-"""Layers of a family that executors make, subtree by subtree: the bits of one machine."""
+"""Layers of a family that executors compute by subtree: the same bits as on one machine."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from dprelease.postprocess.consistent import values
 from dprelease.release.runs.pipeline import run
 from dprelease.system import prefetch
 from tests.exact.spark import local_spark
-from tests.release.families_of_areas import declared, published
+from tests.release.area_family import publish_family, read_family
 from tests.release.test_consistent import CASES
 from tests.release.test_consistent_runs import files
-from tests.release.test_spark_families import SITUATIONS, asked, no_java
+from tests.release.test_spark_families import SITUATIONS, no_java, situation
 from tests.replay import Keyed
 
 __all__ = ["no_java"]  # a fixture
@@ -52,8 +52,8 @@ def subtrees(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_work, "MOST_WAVE_TASKS", 3)
 
 
-class Sent:
-    """Who works on tasks of this process that were pickled, as were their results; some twice."""
+class PickledTasks:
+    """Runs pickled tasks in this process, some twice, and pickles their results."""
 
     def __init__(self, change: Callable[[Any], None] = lambda _: None) -> None:
         self.tasks = 0
@@ -72,26 +72,24 @@ class Sent:
 @pytest.mark.share(0.25)
 @pytest.mark.usefixtures("subtrees")
 @pytest.mark.parametrize("what", ["areas", "whole sums", "zeros", "records"])
-def test_subtrees_give_what_the_whole_tree_gives(
+def test_subtrees_give_the_files_of_the_whole_tree(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Sent away, each of them knows all that its rows depend on, and nothing else."""
+    """Each pickled subtree has all that its rows depend on, and nothing else."""
     with monkeypatch.context() as patched:
         patched.setattr(first_pass, "__defaults__", (1 << 21,))
         patched.setattr(values, "FEW", 1 << 20)
-        whole = published(tmp_path / "whole", **CASES[what])
-    sent = Sent()
+        whole = publish_family(tmp_path / "whole", **CASES[what])
+    sent = PickledTasks()
     monkeypatch.setattr(engine_api, "in_threads", sent)
-    assert files(published(tmp_path / "sent", **CASES[what])) == files(whole)
+    assert files(publish_family(tmp_path / "sent", **CASES[what])) == files(whole)
     assert sent.tasks > 4
 
 
 @pytest.mark.usefixtures("subtrees")
-def test_a_subtree_that_is_made_otherwise_is_seen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One number of one row: neither the files nor `verify` let it pass."""
-    whole = published(tmp_path / "whole", **CASES["areas"])
+def test_changed_subtree_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One number of one row changes the files, and `verify` finds it."""
+    whole = publish_family(tmp_path / "whole", **CASES["areas"])
 
     def change(made: object) -> None:
         if isinstance(made, list) and made:
@@ -99,17 +97,15 @@ def test_a_subtree_that_is_made_otherwise_is_seen(
             column = next(iter(batch.values))
             batch.values[column][0] += 1
 
-    monkeypatch.setattr(engine_api, "in_threads", Sent(change))
-    other = published(tmp_path / "other", **CASES["areas"])
+    monkeypatch.setattr(engine_api, "in_threads", PickledTasks(change))
+    other = publish_family(tmp_path / "other", **CASES["areas"])
     assert files(other) != files(whole)
     assert not dprelease.verify(other).ok
 
 
 @pytest.mark.usefixtures("subtrees")
-def test_what_is_sent_has_no_key_of_the_family(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Codes of areas may be millions: they stay where files are written."""
+def test_tasks_contain_no_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There may be millions of area codes; they stay in the process that writes files."""
     held: list[bytes] = []
 
     def spread(work: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterator[Any]:
@@ -118,7 +114,7 @@ def test_what_is_sent_has_no_key_of_the_family(
             yield work(task)
 
     monkeypatch.setattr(engine_api, "in_threads", spread)
-    folder = published(tmp_path, **CASES["areas"])
+    folder = publish_family(tmp_path, **CASES["areas"])
     names = pq.read_table(folder / "estimates/pop_town.parquet")["town"].unique().to_pylist()
     assert len(names) > 4
     assert held
@@ -129,7 +125,7 @@ def test_what_is_sent_has_no_key_of_the_family(
 @pytest.mark.share(0.25)
 @pytest.mark.usefixtures("no_java", "subtrees")
 @pytest.mark.parametrize("what", situations())
-def test_executors_make_the_layers_of_one_machine(
+def test_executor_tasks_give_the_layers_of_one_machine(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waves: list[int] = []
@@ -140,9 +136,9 @@ def test_executors_make_the_layers_of_one_machine(
         return found
 
     monkeypatch.setattr(spark_work.Waves, "next_results", counted)
-    one = published(tmp_path / "one", **asked(what))
+    one = publish_family(tmp_path / "one", **situation(what))
     assert not waves
-    other = published(tmp_path / "other", **asked(what, more="engine: spark\n"))
+    other = publish_family(tmp_path / "other", **situation(what, more="engine: spark\n"))
     assert files(one) == files(other)
     assert what in LEAST_LEVELS or max(waves) > 1
     assert max(waves, default=0) <= 3
@@ -165,9 +161,9 @@ def spark() -> Iterator[Any]:
         *(pytest.param(what, marks=pytest.mark.audit) for what in ("crossing", "two queries")),
     ],
 )
-def test_spark_itself_makes_the_same_layers(what: str, tmp_path: Path) -> None:
-    one = published(tmp_path / "one", **asked(what))
-    other = published(tmp_path / "other", **asked(what, more="engine: spark\n"))
+def test_spark_gives_the_layers_of_one_machine(what: str, tmp_path: Path) -> None:
+    one = publish_family(tmp_path / "one", **situation(what))
+    other = publish_family(tmp_path / "other", **situation(what, more="engine: spark\n"))
     assert files(one) == files(other)
     assert dprelease.verify(other).ok
 
@@ -179,11 +175,9 @@ def fails(_: object) -> None:
 @pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
 @pytest.mark.filterwarnings("ignore")  # of pyspark
 @pytest.mark.usefixtures("spark", "subtrees")
-def test_an_executor_that_fails_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its words, which may quote a number, go no further; the run says what was read and spent."""
-    declaration = declared(tmp_path, **asked("parts", more="engine: spark\n"))
+def test_failing_executor_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its message, which may quote a number, is not shown; the error states what was read and spent."""
+    declaration = read_family(tmp_path, **situation("parts", more="engine: spark\n"))
     spread = SparkEngine.spread
     monkeypatch.setattr(SparkEngine, "spread", lambda self, _, tasks: spread(self, fails, tasks))
     state = RunState()
@@ -195,7 +189,7 @@ def test_an_executor_that_fails_leaves_nothing(
     assert not list(tmp_path.rglob("*.parquet"))
 
 
-def test_threads_keep_the_order_and_leave_none_behind() -> None:
+def test_in_threads_keeps_order_and_ends_threads() -> None:
     import threading
     import time
 
@@ -222,5 +216,5 @@ def test_threads_keep_the_order_and_leave_none_behind() -> None:
     assert threading.active_count() == before
 
 
-def test_the_engine_of_this_machine_works_here() -> None:
+def test_duckdb_engine_runs_tasks_in_this_process() -> None:
     assert [*object.__new__(Engine).spread(str, [1, 2, 3])] == ["1", "2", "3"]

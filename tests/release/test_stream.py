@@ -1,4 +1,4 @@
-"""A table that is published by batches is the one that is published whole, in far less memory."""
+"""A table published in batches equals the table published at once, with far less memory."""
 
 from __future__ import annotations
 
@@ -85,7 +85,9 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(perturb, "CHUNK", 64)
 
 
-def streamed(given: Declaration, name: str, most: int, key: str = "batches") -> list[pa.Table]:
+def stream_batches(
+    given: Declaration, name: str, most: int, key: str = "batches"
+) -> list[pa.Table]:
     """Return the batches of one query."""
     queries, plan = prepare(given)
     with (
@@ -97,7 +99,7 @@ def streamed(given: Declaration, name: str, most: int, key: str = "batches") -> 
 
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("name", ["many", "hidden"])
-def test_batches_make_the_whole_table(name: str, tmp_path: Path) -> None:
+def test_batches_add_up_to_the_whole_table(name: str, tmp_path: Path) -> None:
     """Every value, margin, label and flag is the same for every size of a batch."""
     given = declaration(tmp_path)
     queries, plan = prepare(given)
@@ -106,12 +108,12 @@ def test_batches_make_the_whole_table(name: str, tmp_path: Path) -> None:
     (query,) = (query for query in queries if query.name == name)
     assert schema_of(query) == [(field.name, str(field.type)) for field in whole.schema]
     for most in BATCHES:
-        found = streamed(given, name, most)
+        found = stream_batches(given, name, most)
         assert {part.schema for part in found} == {whole.schema}
         assert pa.concat_tables(found).equals(whole), most
         sizes = [len(part) for part in found]
         assert name == "hidden" or sizes == [min(most, 240 - i) for i in range(0, 240, most)]
-    assert not pa.concat_tables(streamed(given, "many", 64, "other")).equals(whole)
+    assert not pa.concat_tables(stream_batches(given, "many", 64, "other")).equals(whole)
 
 
 CHUNKS = ([12], [5, 5, 2], [1, 0, 11], [3] * 4)
@@ -119,8 +121,8 @@ CHUNKS = ([12], [5, 5, 2], [1, 0, 11], [3] * 4)
 
 @pytest.mark.parametrize("most", [1, 4, 5, 12, 100])
 @pytest.mark.parametrize("chunks", CHUNKS, ids=str)
-def test_what_is_noised_elsewhere_is_cut_into_batches(chunks: list[int], most: int) -> None:
-    """However it comes; no more of it is asked for than a batch needs."""
+def test_noised_chunks_are_cut_into_batches(chunks: list[int], most: int) -> None:
+    """For all chunk sizes; no more chunks are read than a batch needs."""
     asked = []
 
     def coming() -> Iterator[dict[str, Any]]:
@@ -142,24 +144,24 @@ def test_what_is_noised_elsewhere_is_cut_into_batches(chunks: list[int], most: i
 
 @pytest.mark.parametrize("sizes", [[], [0], [11], [5, 6], [13], [12, 1], [5, 5, 3]], ids=str)
 @pytest.mark.parametrize("most", [4, 12, 100])
-def test_cells_that_are_missing_or_too_many(sizes: list[int], most: int) -> None:
+def test_wrong_numbers_of_cells_are_refused(sizes: list[int], most: int) -> None:
     coming = ({"n": np.zeros(size, np.int64)} for size in sizes)
     with pytest.raises(LookupError):
         list(perturb.change_batch_size(coming, 12, most))
 
 
 @pytest.mark.parametrize("held", [1000, 100_000], ids=["on disk", "in memory"])
-def test_vectors_on_disk_make_the_same_table(
+def test_vectors_on_disk_give_the_same_table(
     held: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = declaration(tmp_path)
-    whole = streamed(given, "many", 1000)
+    whole = stream_batches(given, "many", 1000)
     monkeypatch.setattr("dprelease.exact.table_reader.MANY_CELLS", 0)
     monkeypatch.setattr("dprelease.exact.results.vectors.MOST_HELD_BYTES", held)
-    assert pa.concat_tables(streamed(given, "many", 64)).equals(whole[0])
+    assert pa.concat_tables(stream_batches(given, "many", 64)).equals(whole[0])
 
 
-def test_a_file_of_batches_is_the_file_of_the_table(tmp_path: Path) -> None:
+def test_file_of_batches_equals_file_of_table(tmp_path: Path) -> None:
     """Row groups of one size, no statistics, no schema of Arrow's: the same bytes."""
     table = pa.table({"n": pa.array(range(3 * 2**20 + 5), pa.int64())})
     write_table(table, tmp_path / "whole.parquet")
@@ -173,9 +175,7 @@ def test_a_file_of_batches_is_the_file_of_the_table(tmp_path: Path) -> None:
     assert held.metadata.row_group(0).column(0).statistics is None
 
 
-def test_a_writer_that_fails_leaves_no_thread(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failing_writer_leaves_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(folder: Path, pieces: Iterator[object], *_: object) -> None:
         next(pieces)
         raise OSError(28, "No space left on device")
@@ -188,7 +188,7 @@ def test_a_writer_that_fails_leaves_no_thread(
     assert not [t for t in threading.enumerate() if t.name.startswith("dprelease-noise")]
 
 
-def test_an_error_in_the_noise_reaches_the_caller(
+def test_error_in_noise_thread_reaches_the_caller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object) -> None:
@@ -197,7 +197,7 @@ def test_an_error_in_the_noise_reaches_the_caller(
     given = declaration(tmp_path)
     monkeypatch.setattr("dprelease.tables.published_tables.published_arrays", fails)
     with pytest.raises(MemoryError):
-        streamed(given, "many", 64)
+        stream_batches(given, "many", 64)
 
 
 PEAK = """
@@ -230,7 +230,7 @@ def test_ten_million_cells_fit_in_600_mb(tmp_path: Path) -> None:
 
 
 @pytest.mark.audit
-def test_a_hundred_million_cells_fit_in_1500_mb(tmp_path: Path) -> None:
+def test_hundred_million_cells_fit_in_1500_mb(tmp_path: Path) -> None:
     """With rows in most cells; one count takes about 800 MB, two vectors go to disk."""
     release = release_of(tmp_path, 100_000_000, 100_000_000)
     assert peak(release) < 1100

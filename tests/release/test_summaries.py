@@ -16,7 +16,7 @@ import pytest
 import dprelease
 from dprelease.errors import DpReleaseError
 from tests.postprocess.test_inequality import gini
-from tests.release.test_families import resealed
+from tests.release.test_families import reseal
 
 AGES = ("0-39", "40-69", "70-99")
 COLUMNS: dict[str, Any] = {
@@ -95,7 +95,7 @@ QUERIES: dict[str, Any] = {
 }  # fmt: skip
 
 
-def released(folder: Path, **more: Any) -> Path:
+def release_summaries(folder: Path, **more: Any) -> Path:
     population_file(folder)
     lines = [f"{age},{weight}" for age, weight in STANDARD.items()]
     (folder / "standard.csv").write_text("\n".join(["age_group,weight", *lines]))
@@ -108,9 +108,9 @@ def table(out: Path, name: str) -> pd.DataFrame:
     return found
 
 
-def test_rates_and_coefficients_are_near_those_of_the_rows(tmp_path: Path) -> None:
+def test_rates_and_coefficients_are_near_the_true_ones(tmp_path: Path) -> None:
     """They are computed in SQL, or from all pairs of values."""
-    out = released(tmp_path)
+    out = release_summaries(tmp_path)
     assert dprelease.verify(out).ok
     people = frame()
     link = duckdb.connect()
@@ -145,7 +145,7 @@ def test_rates_and_coefficients_are_near_those_of_the_rows(tmp_path: Path) -> No
 
 def test_cells_without_a_clear_divisor_are_empty(tmp_path: Path) -> None:
     """County C has no rows; a public population is clearly above 0 also there."""
-    out = released(tmp_path)
+    out = release_summaries(tmp_path)
     for name in ("mortality_rate", "incomes_inequality"):
         found = table(out, f"summaries/{name}")
         column = name.partition("_")[2]
@@ -158,7 +158,7 @@ def test_cells_without_a_clear_divisor_are_empty(tmp_path: Path) -> None:
 
 
 def test_counts_are_published_with_their_margins(tmp_path: Path) -> None:
-    out = released(tmp_path)
+    out = release_summaries(tmp_path)
     found = table(out, "tables/mortality")
     assert [name for name in found.columns if name.startswith("persons")] == [
         "persons", "persons_moe", "persons_quality",
@@ -170,9 +170,9 @@ def test_counts_are_published_with_their_margins(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["mortality_rate", "mortality_known", "incomes_inequality", "tables/mortality"]
 )
-def test_a_changed_number_is_found(tmp_path: Path, name: str) -> None:
+def test_changed_summary_is_found(tmp_path: Path, name: str) -> None:
     """`verify` computes all summaries again, even if the digest of the file fits."""
-    out = released(tmp_path)
+    out = release_summaries(tmp_path)
     path = out / (f"{name}.parquet" if "/" in name else f"summaries/{name}.parquet")
     held = pq.read_table(path)
     place = held.schema.get_field_index(held.column_names[-2])
@@ -182,7 +182,7 @@ def test_a_changed_number_is_found(tmp_path: Path, name: str) -> None:
         place, held.schema.field(place), pa.array(values, held.schema.types[place])
     )
     pq.write_table(changed, path)
-    resealed(out)
+    reseal(out)
     codes = {finding.code for finding in dprelease.verify(out).findings}
     assert "DP-VERIFY-012" in codes
 
@@ -192,31 +192,31 @@ def test_formats_have_all_tables(tmp_path: Path, formats: list[str]) -> None:
     from dprelease.schema.release_parts.format_names import FORMATS
 
     known = [name for name in formats if name in FORMATS]
-    out = released(tmp_path, formats=known)
+    out = release_summaries(tmp_path, formats=known)
     assert dprelease.verify(out).ok
 
 
-def changed(summary: dict[str, Any], query: dict[str, Any], **more: Any) -> dict[str, Any]:
+def changed_query(summary: dict[str, Any], query: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"q": {**query, "summaries": {"s": summary}, **more}}
 
 
 WRONG: dict[str, dict[str, Any]] = {
-    "no bands": changed({"gini": {"count": "n", "over": "county"}}, INCOMES),
-    "no key": changed({"gini": {"count": "n", "over": "income"}}, INCOMES),
-    "no column": changed({"gini": {"count": "m", "over": "income_band"}}, INCOMES),
-    "another age": changed(
+    "no bands": changed_query({"gini": {"count": "n", "over": "county"}}, INCOMES),
+    "no key": changed_query({"gini": {"count": "n", "over": "income"}}, INCOMES),
+    "no column": changed_query({"gini": {"count": "m", "over": "income_band"}}, INCOMES),
+    "another age": changed_query(
         {"standardised_rate": {**RATE, "standard": {**STANDARD, "100+": 1}}}, DEATHS
     ),
-    "no age": changed({"standardised_rate": {**RATE, "standard": {"0-39": 1}}}, DEATHS),
-    "one column": changed({"standardised_rate": {**RATE, "events": "persons"}}, DEATHS),
-    "negative": changed(
+    "no age": changed_query({"standardised_rate": {**RATE, "standard": {"0-39": 1}}}, DEATHS),
+    "one column": changed_query({"standardised_rate": {**RATE, "events": "persons"}}, DEATHS),
+    "negative": changed_query(
         {"standardised_rate": RATE}, DEATHS,
         columns={"persons": {"count": "*"}, "deaths": {"sum": "balance"}},
     ),
-    "rounded": changed(
+    "rounded": changed_query(
         {"gini": GINI}, INCOMES, columns={"n": {"count": "*", "round_to": 5}}
     ),
-    "a mean": changed(
+    "a mean": changed_query(
         {"gini": GINI}, INCOMES, columns={"n": {"count": "*"}, "m": {"mean": "income"}}
     ),
     "a key's name": {"q": {**INCOMES, "summaries": {"county": {"gini": GINI}}}},
@@ -224,7 +224,7 @@ WRONG: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_summaries_that_are_refused(tmp_path: Path, name: str) -> None:
+def test_impossible_summaries_are_refused(tmp_path: Path, name: str) -> None:
     path = write(tmp_path, WRONG[name])
     with pytest.raises(DpReleaseError, match="DP-QUERY-022"):
         dprelease.read_release(path).plan()
@@ -241,31 +241,31 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", [*FILES, "missing"])
-def test_files_that_are_refused(tmp_path: Path, name: str) -> None:
+def test_invalid_standard_files_are_refused(tmp_path: Path, name: str) -> None:
     if name in FILES:
         (tmp_path / "standard.csv").write_text(FILES[name])
     summary = {"standardised_rate": {**RATE, "standard": "standard.csv"}}
     with pytest.raises(DpReleaseError, match="DP-DECL-003"):
-        dprelease.read_release(write(tmp_path, changed(summary, DEATHS)))
+        dprelease.read_release(write(tmp_path, changed_query(summary, DEATHS)))
 
 
 def test_selected_values_and_private_keys_are_refused(tmp_path: Path) -> None:
     median = {"n": {"count": "*"}, "m": {"median": "income"}}
     for more in ({"columns": median}, {"private_keys": True, "histogram": None}):
-        path = write(tmp_path, changed({"gini": GINI}, INCOMES, **more))
+        path = write(tmp_path, changed_query({"gini": GINI}, INCOMES, **more))
         with pytest.raises(DpReleaseError):
             dprelease.read_release(path).plan()
 
 
 def test_summaries_of_consistent_tables_are_refused(tmp_path: Path) -> None:
     """Consistent tables don't have independent noise."""
-    path = write(tmp_path, changed({"standardised_rate": RATE}, DEATHS, consistent=True))
+    path = write(tmp_path, changed_query({"standardised_rate": RATE}, DEATHS, consistent=True))
     with pytest.raises(DpReleaseError, match="DP-QUERY-022"):
         dprelease.read_release(path).plan()
 
 
-def test_a_summary_is_exactly_one_number(tmp_path: Path) -> None:
+def test_summary_is_exactly_one_number(tmp_path: Path) -> None:
     both = {"gini": GINI, "standardised_rate": RATE}
     for summary in ({}, both):
         with pytest.raises(DpReleaseError, match="DP-DECL-003"):
-            dprelease.read_release(write(tmp_path, changed(summary, INCOMES)))
+            dprelease.read_release(write(tmp_path, changed_query(summary, INCOMES)))

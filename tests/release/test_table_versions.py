@@ -61,7 +61,7 @@ def command(*words: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize(("version", "rows"), [(0, 10), (1, 30), (2, 5), (None, 5)])
-def test_the_manifest_names_the_version(version: int | None, rows: int, tmp_path: Path) -> None:
+def test_manifest_names_the_delta_version(version: int | None, rows: int, tmp_path: Path) -> None:
     path = release(tmp_path, version)
     folder = dprelease.run(path).folder
     held = 2 if version is None else version
@@ -77,7 +77,7 @@ def test_the_manifest_names_the_version(version: int | None, rows: int, tmp_path
     assert people(dprelease.run(path, output=tmp_path / "again").folder) == rows
 
 
-def test_all_queries_of_a_run_read_the_version_at_its_begin(tmp_path: Path) -> None:
+def test_all_queries_read_the_version_at_the_start(tmp_path: Path) -> None:
     """Also if the table has a new version, and loses files, between the plan and the rows."""
     path, opened = release(tmp_path), []
     real = DeltaReader.open
@@ -100,7 +100,7 @@ LEDGER = "ledger: ledger.sqlite\n"
     ("version", "words"),
     [(0, "do not exist any more"), (9, "no version 9"), (None, "can't be opened")],
 )
-def test_versions_that_can_not_be_read_cost_nothing(
+def test_unreadable_versions_are_refused_before_charge(
     version: int | None, words: str, tmp_path: Path
 ) -> None:
     path = release(tmp_path, version, LEDGER)
@@ -134,7 +134,7 @@ def test_versions_that_can_not_be_read_cost_nothing(
 @pytest.mark.parametrize(
     "forged", [{"people": "1"}, {"people": "2", "other": "0"}, {"people": "x"}, {"people": 2}]
 )
-def test_another_version_in_the_manifest_is_found(forged: Any, tmp_path: Path) -> None:
+def test_forged_version_in_manifest_is_found(forged: Any, tmp_path: Path) -> None:
     folder = dprelease.run(release(tmp_path, 2)).folder
     record = json.loads((folder / "manifest.json").read_text())
     record["declaration"]["table_versions"] = forged
@@ -142,7 +142,7 @@ def test_another_version_in_the_manifest_is_found(forged: Any, tmp_path: Path) -
     assert not dprelease.verify(folder).ok
 
 
-def test_frames_in_place_of_a_table_have_no_version(tmp_path: Path) -> None:
+def test_frames_have_no_version(tmp_path: Path) -> None:
     path = release(tmp_path)
     (tmp_path / "people").rename(tmp_path / "elsewhere")
     folder = dprelease.run(path, frames={"people": table_of(range(8)).to_pandas()}).folder
@@ -152,7 +152,7 @@ def test_frames_in_place_of_a_table_have_no_version(tmp_path: Path) -> None:
     assert dprelease.verify(again).ok
 
 
-def test_other_commands(tmp_path: Path) -> None:
+def test_versions_in_other_commands(tmp_path: Path) -> None:
     """`init`, `check`, `plan`, `profile` and `sql` of a table."""
     path = release(tmp_path)
     status, sketched = command("init", str(tmp_path / "people"), "--unit", "person")
@@ -175,7 +175,7 @@ def test_other_commands(tmp_path: Path) -> None:
     assert "DP-DATA-010" in command("init", str(tmp_path / "people"))[1]
 
 
-def test_the_manifest_names_the_snapshot_of_an_iceberg_table(tmp_path: Path) -> None:
+def test_manifest_names_the_iceberg_snapshot(tmp_path: Path) -> None:
     """Also of a metadata file; a later snapshot changes nothing, and a public table is none of it."""
     path = write(tmp_path)
     catalogue = FolderCatalogue(tmp_path / "people")
@@ -228,14 +228,14 @@ def test_the_manifest_names_the_snapshot_of_an_iceberg_table(tmp_path: Path) -> 
         dprelease.run(path, overwrite=True)
 
 
-def test_a_release_is_never_written_into_its_table(tmp_path: Path) -> None:
+def test_output_inside_the_table_is_refused(tmp_path: Path) -> None:
     path = release(tmp_path)
     for output in (tmp_path / "people/out", tmp_path / "people"):
         with pytest.raises(DpReleaseError, match="DP-OUTPUT-012"):
             dprelease.run(path, output=output, overwrite=True)
 
 
-def test_public_tables_are_no_version_of_a_table_about_people(tmp_path: Path) -> None:
+def test_public_table_at_path_of_private_table_is_refused(tmp_path: Path) -> None:
     path = release(tmp_path, 2)
     public = "table: areas\nsource: {path: ./people, format: delta, version: 0}\npublic: true\n"
     (tmp_path / "areas.yaml").write_text(public + "columns:\n  person: {type: integer}\n")

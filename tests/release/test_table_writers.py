@@ -1,4 +1,4 @@
-"""Tables that a thread writes while others are noised are the same files, or none is published."""
+"""A thread writes tables while others get noise: the same files, or nothing is published."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ def writing_threads() -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def _none_is_left() -> Iterator[None]:
+def no_thread_left() -> Iterator[None]:
     yield
     assert not writing_threads()
 
 
-def published(release: Path, name: str) -> dict[str, bytes]:
+def publish_files(release: Path, name: str) -> dict[str, bytes]:
     output = release.parent / name
     return files_of(run(read_declaration(release), output=output, bits=Keyed("noise")))
 
 
-def test_the_same_bytes_with_and_without_a_thread(
+def test_same_bytes_with_and_without_a_thread(
     release: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names: set[str] = set()
@@ -66,7 +66,7 @@ def test_the_same_bytes_with_and_without_a_thread(
         return real(*given)
 
     monkeypatch.setattr(family_run, "write_pieces", told)
-    beside = published(release, "beside")
+    beside = publish_files(release, "beside")
     assert {name.rpartition("_")[0] for name in names} == {"dprelease-write"}
 
     start = ThreadPoolExecutor._adjust_thread_count
@@ -78,7 +78,7 @@ def test_the_same_bytes_with_and_without_a_thread(
 
     names.clear()
     monkeypatch.setattr(ThreadPoolExecutor, "_adjust_thread_count", none)
-    assert published(release, "alone") == beside
+    assert publish_files(release, "alone") == beside
     assert names == {"MainThread"}
     assert len(beside) == TABLES + 1
 
@@ -93,7 +93,7 @@ def test_one_table_starts_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     path = write(tmp_path)
     text = path.read_text()
     path.write_text(text[: text.index("  all:")] + text[text.index("output:") :])
-    assert len(published(path, "one")) == 2
+    assert len(publish_files(path, "one")) == 2
 
 
 @pytest.mark.parametrize("which", range(TABLES))
@@ -109,17 +109,17 @@ def test_nothing_is_published_if_one_table_cannot_be_written(
 
     monkeypatch.setattr(family_run, "write_pieces", full)
     with pytest.raises(OutputError, match="no space left") as caught:
-        published(release, "out")
+        publish_files(release, "out")
     assert caught.value.state is State.READ
     assert not list(release.parent.glob("*staging*"))
     assert not (release.parent / "out").exists()
 
 
 @pytest.mark.parametrize("after", ["writing", "reading"])
-def test_a_signal_while_a_table_is_written_leaves_nothing(
+def test_signal_during_writing_leaves_nothing(
     after: str, release: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The thread ends before the folder is removed that it writes into."""
+    """The thread ends before its folder is removed."""
     real, begun, going_on = family_run.write_pieces, threading.Event(), threading.Event()
     read = Engine.run
 
@@ -138,12 +138,12 @@ def test_a_signal_while_a_table_is_written_leaves_nothing(
     monkeypatch.setattr(family_run, "write_pieces", slow)
     monkeypatch.setattr(Engine, "run", stopped)
     with pytest.raises(KeyboardInterrupt):
-        published(release, "out")
+        publish_files(release, "out")
     assert not list(release.parent.glob("*staging*"))
     assert not (release.parent / "out").exists()
 
 
-def test_few_tables_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_waiting_tables_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """While a table is written, no more than `MOST_WAITING` are held, that one among them."""
     waiting = most = 0
     lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""Rows whose codes are unknown: counted in every table of a family, below what is known of them."""
+"""Rows with unknown codes count in every table of a family, under the part that is known."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ LIMITS = {"privacy_unit": {"id": "id", "max_groups": 300, "max_rows_per_group": 
 @pytest.mark.parametrize("limits", [{}, LIMITS], ids=["rows", "ids"])
 @pytest.mark.parametrize("counties", [FEW, MANY], ids=["few", "many"])
 @pytest.mark.parametrize("asked", QUERIES)
-def test_every_row_counts_in_what_is_known_of_it(
+def test_rows_with_unknown_codes_count_under_known_areas(
     tmp_path: Path, asked: str, counties: dict[str, str], limits: Row
 ) -> None:
     """Short lists of areas are compared, and long ones looked up in tables."""
@@ -124,7 +124,7 @@ def test_every_row_counts_in_what_is_known_of_it(
 
 
 @pytest.mark.parametrize("asked", ["a family", "one table", "private keys"])
-def test_one_column_of_codes_has_all_levels(tmp_path: Path, asked: str) -> None:
+def test_unallocated_rows_with_one_column_of_codes(tmp_path: Path, asked: str) -> None:
     """A code names a county, or a state of which the county is unknown, or nothing known."""
     levels: Row = {
         "code": {"type": "text"},
@@ -166,8 +166,8 @@ EXACT = {
 
 
 @pytest.mark.parametrize("consistent", [True, WHOLE, EXACT], ids=["estimates", "records", "exact"])
-def test_releases_are_verified(tmp_path: Path, consistent: Any) -> None:
-    """Totals have all rows, the tables add up, and another reader comes to the same numbers."""
+def test_releases_with_unallocated_rows_verify(tmp_path: Path, consistent: Any) -> None:
+    """Totals have all rows, the tables add up, and another reader gets the same numbers."""
     replaced = consistent is EXACT
     more: Row = (
         {"budget": {"epsilon": 90, "neighbours": "replace", "delta": "1e-9"}} if replaced else {}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dprelease.report.page import page_of
-from tests.report.releases import publish, published
+from tests.report.releases import publish, read_release
 
 
 @pytest.fixture(scope="session")
@@ -21,4 +21,4 @@ def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
 @pytest.fixture(scope="session")
 def page_for(folder_of: Callable[[str], Path]) -> Callable[[str], bytes]:
     """Return what gives the report on a release of a kind, made once."""
-    return cache(lambda name: page_of(published(folder_of(name))))
+    return cache(lambda name: page_of(read_release(folder_of(name))))

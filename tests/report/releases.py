@@ -135,7 +135,7 @@ def publish(folder: Path, name: str) -> Path:
     return run(read_declaration(write(folder, name)), bits=Keyed(name))
 
 
-def published(folder: Path, **said: Any) -> PublishedRelease:
+def read_release(folder: Path, **said: Any) -> PublishedRelease:
     """Return a release with what is said of it; `said` changes parts of that."""
     record = read_any_manifest(folder)
     metadata: Metadata = replace(_table_metadata(record, folder), **said)

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests import processes
-from tests.report.releases import KINDS, published
+from tests.report.releases import KINDS, read_release
 from tests.report.test_page import HOSTILE, with_labels
 
 PageFor = Callable[[str], bytes]
@@ -66,7 +66,7 @@ def browser() -> str:
     return path
 
 
-def looked_at(page: bytes, width: int, folder: Path, script: str) -> dict[str, Any]:
+def run_script(page: bytes, width: int, folder: Path, script: str) -> dict[str, Any]:
     """Return what a script finds in a page that a browser shows in a window of some width."""
     assert POLICY.search(page)  # without which scripts run in this copy
     copy = POLICY.sub(b"", page).replace(b"</body>", f"<script>{script}</script></body>".encode())
@@ -89,16 +89,16 @@ def looked_at(page: bytes, width: int, folder: Path, script: str) -> dict[str, A
 @pytest.mark.audit
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", KINDS)
-def test_no_window_is_too_narrow(name: str, width: int, page_for: PageFor, tmp_path: Path) -> None:
-    found = looked_at(page_for(name), width, tmp_path, f"{MEASURE} tell();")
+def test_page_fits_narrow_windows(name: str, width: int, page_for: PageFor, tmp_path: Path) -> None:
+    found = run_script(page_for(name), width, tmp_path, f"{MEASURE} tell();")
     assert found == {"wide": width, "page": width, "over": [], "clipped": []}
 
 
 @pytest.mark.audit
 @pytest.mark.parametrize("case", ["long", "wide", "bidi", "script"])
-def test_no_label_is_too_long(case: str, folder_of: FolderOf, tmp_path: Path) -> None:
-    page = with_labels(published(folder_of("several")), HOSTILE[case])
-    found = looked_at(page, WIDTHS[0], tmp_path, f"{MEASURE} tell();")
+def test_long_labels_fit(case: str, folder_of: FolderOf, tmp_path: Path) -> None:
+    page = with_labels(read_release(folder_of("several")), HOSTILE[case])
+    found = run_script(page, WIDTHS[0], tmp_path, f"{MEASURE} tell();")
     assert found == {"wide": WIDTHS[0], "page": WIDTHS[0], "over": [], "clipped": []}
 
 
@@ -110,12 +110,12 @@ def test_axe_finds_nothing(name: str, width: int, page_for: PageFor, tmp_path: P
     given = os.environ.get("AXE_CORE")
     path = Path(given) if given else files("axe_core_python") / "axe.min.js"
     axe = path.read_text(encoding="utf-8").replace("</script", "<\\/script")
-    found = looked_at(page_for(name), width, tmp_path, f"{axe}\n{MEASURE} {AXE}")
+    found = run_script(page_for(name), width, tmp_path, f"{axe}\n{MEASURE} {AXE}")
     assert found["violations"] == []
 
 
 @pytest.mark.audit
-def test_no_script_runs_in_the_page_itself(page_for: PageFor, tmp_path: Path) -> None:
+def test_page_policy_blocks_scripts(page_for: PageFor, tmp_path: Path) -> None:
     """Its policy keeps one out even if somebody put it there."""
     page = page_for("paid").replace(b"</body>", b"<script>document.title = 'ran'</script></body>")
     path = tmp_path / "page.html"

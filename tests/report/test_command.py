@@ -20,7 +20,7 @@ from dprelease.exports.html_report import EXPORT
 from dprelease.report.page import page_of
 from dprelease.report.words import en
 from tests.report.reading import HTML, parsed, text_of
-from tests.report.releases import published, write
+from tests.report.releases import read_release, write
 
 FolderOf = Callable[[str], Path]
 
@@ -31,12 +31,12 @@ def folder(folder_of: FolderOf, tmp_path: Path) -> Path:
     return Path(shutil.copytree(folder_of("paid"), tmp_path / "it"))
 
 
-def ran(*words: object) -> Any:
+def run_report(*words: object) -> Any:
     return CliRunner().invoke(cli.app, ["report", *map(str, words)])
 
 
-def test_a_report_is_written_beside_the_release(folder: Path, folder_of: FolderOf) -> None:
-    done = ran(folder)
+def test_report_is_written_next_to_the_release(folder: Path, folder_of: FolderOf) -> None:
+    done = run_report(folder)
     assert done.exit_code == 0, done.output
     path = folder.parent / "it_report.html"
     assert path.name in done.output
@@ -46,29 +46,29 @@ def test_a_report_is_written_beside_the_release(folder: Path, folder_of: FolderO
     assert sorted(p.name for p in folder.iterdir()) == sorted(
         p.name for p in folder_of("paid").iterdir()
     )
-    again = ran(folder)
+    again = run_report(folder)
     assert again.exit_code == 2
     assert "DP-OUTPUT-014" in again.output
     before = path.read_bytes()
     path.write_bytes(b"old")
-    assert ran(folder, "--overwrite").exit_code == 0
+    assert run_report(folder, "--overwrite").exit_code == 0
     assert path.read_bytes() == before
     other = folder.parent / "other.html"
     assert dprelease.write_report(folder, other) == other
     assert other.read_bytes() == before
 
 
-def test_the_ledger_is_checked_where_it_is_named(folder: Path, folder_of: FolderOf) -> None:
+def test_report_checks_the_ledger(folder: Path, folder_of: FolderOf) -> None:
     ledger = folder_of("paid").parents[1] / "ledger.sqlite"
-    done = ran(folder, "--ledger", ledger)
+    done = run_report(folder, "--ledger", ledger)
     assert done.exit_code == 0, done.output
     assert "ledger.sqlite" in (folder.parent / "it_report.html").read_text(encoding="utf-8")
 
 
-def test_what_does_not_hold_has_no_report(folder: Path) -> None:
+def test_changed_release_gets_no_report(folder: Path) -> None:
     table = next(folder.glob("*.parquet"))
     table.write_bytes(table.read_bytes() + b"0")
-    done = ran(folder)
+    done = run_report(folder)
     assert done.exit_code == 4
     assert "DP-VERIFY-004" in done.output
     with pytest.raises(Findings, match="DP-VERIFY-004"):
@@ -76,7 +76,7 @@ def test_what_does_not_hold_has_no_report(folder: Path) -> None:
     assert not (folder.parent / "it_report.html").exists()
 
 
-def test_what_a_report_is_refused_for(
+def test_impossible_reports_are_refused(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cases: dict[str, tuple[Path, dict[str, Any]]] = {
@@ -96,7 +96,7 @@ def test_what_a_report_is_refused_for(
         dprelease.write_report(folder)
 
 
-def test_labels_that_are_declared_stand_in_the_report(tmp_path: Path) -> None:
+def test_report_has_declared_labels(tmp_path: Path) -> None:
     path = write(tmp_path, "replaced")
     release = yaml.safe_load(path.read_text())
     release["about"] = {
@@ -117,10 +117,10 @@ def test_labels_that_are_declared_stand_in_the_report(tmp_path: Path) -> None:
         assert "The <office>" in text_of(root)
 
 
-def test_the_report_as_a_file_of_a_release(folder: Path, tmp_path: Path) -> None:
+def test_report_as_a_format_of_a_release(folder: Path, tmp_path: Path) -> None:
     """It is the page without checks, which would have to tell of itself."""
     export: Export = EXPORT
-    release = published(folder)
+    release = read_release(folder)
     target = tmp_path / "made"
     target.mkdir()
     assert not list(export.problems(release.metadata))
@@ -131,7 +131,7 @@ def test_the_report_as_a_file_of_a_release(folder: Path, tmp_path: Path) -> None
     parsed(page_of(type(release)(folder, record, release.metadata)))
 
 
-def test_a_rehearsal_is_told_as_one_with_its_true_errors(tmp_path: Path) -> None:
+def test_report_of_a_rehearsal_shows_true_errors(tmp_path: Path) -> None:
     """Its page compares what was published with what is true of invented people."""
     path = write(tmp_path, "several")
     (tmp_path / "people.csv").unlink()

@@ -1,4 +1,4 @@
-"""Sentences about one thing and about many: each is English for the number that stands in it."""
+"""Singular and plural of sentences."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def places(sentence: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", [n for n, s in SENTENCES.items() if places(s) & {*NUMBERS}])
-def test_a_sentence_about_one_thing(name: str) -> None:
+def test_singular_sentences(name: str) -> None:
     """It is said as one: by its own sentence, or by one without a noun that is counted."""
     if name in FIXED:
         return
@@ -49,7 +49,7 @@ def test_a_sentence_about_one_thing(name: str) -> None:
     assert places(one) <= places(SENTENCES[name.removesuffix(".one")])
 
 
-def test_messages_count_by_the_one_helper() -> None:
+def test_messages_use_count_text() -> None:
     found = {path.name for path in SOURCES if COUNTED.search(path.read_text(encoding="utf-8"))}
     assert found == {*KNOWN}
     assert [count_text(n, "file", "files") for n in (0, 1, 2, 1000)] == [

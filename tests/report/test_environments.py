@@ -80,7 +80,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.mark.audit
 @pytest.mark.parametrize("what", SETTINGS)
-def test_a_report_is_made_again_wherever_it_is(
+def test_report_is_reproducible_in_any_environment(
     what: str, folders: list[Path], tmp_path: Path
 ) -> None:
     """Inside of a release by who verifies it; beside a release and a rehearsal by the command."""

@@ -29,7 +29,7 @@ from dprelease.report.page import page_of
 from dprelease.schema.load import read_declaration
 from tests.replay import Keyed
 from tests.report.reading import HTML, SVG, parsed, text_of
-from tests.report.releases import published
+from tests.report.releases import read_release
 
 FolderOf = Callable[[str], Path]
 PageFor = Callable[[str], bytes]
@@ -49,7 +49,7 @@ def table_rows(article: Element) -> list[list[str]]:
     return [[text_of(cell) for cell in row] for row in body]
 
 
-def shown(release: PublishedRelease) -> list[TableMetadata]:
+def shown_table_list(release: PublishedRelease) -> list[TableMetadata]:
     """Return the tables that have a part of their own, in the order of the page."""
     found = shown_tables(release.metadata, Facts(release.record))
     totals = [one for one in found.totals if len(one.values) > 1]
@@ -57,13 +57,13 @@ def shown(release: PublishedRelease) -> list[TableMetadata]:
 
 
 @pytest.mark.parametrize("name", ["several", "family", "exact", "paid", "wide"])
-def test_tables_to_open_have_the_published_numbers(
+def test_detail_tables_have_the_published_numbers(
     name: str, folder_of: FolderOf, page_for: PageFor
 ) -> None:
     """Each value as the file has it, with the decimals of its column; empty cells with a sign."""
-    release = published(folder_of(name))
+    release = read_release(folder_of(name))
     found = articles(parsed(page_for(name)))
-    tables = shown(release)
+    tables = shown_table_list(release)
     assert len(found) == len(tables) >= 1
     for article, table in zip(found, tables, strict=True):
         rows = pq.read_table(release.folder / table.file).to_pylist()
@@ -113,14 +113,14 @@ def _margin_text(table: TableMetadata, name: str, row: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("name", ["several", "family", "exact", "wide"])
-def test_every_picture_has_its_numbers_and_never_are_there_too_many(
+def test_charts_have_tables_and_are_limited(
     name: str, folder_of: FolderOf, page_for: PageFor
 ) -> None:
     """One picture or a few for each declared table; of a family, those of one stage alone."""
     root = parsed(page_for(name))
     found = articles(root)
     assert len(found) <= MOST_TABLES + 2 * MOST_OF_QUERY
-    tables = shown(published(folder_of(name)))
+    tables = shown_table_list(read_release(folder_of(name)))
     for article, table in zip(found, tables, strict=True):
         figures = list(article.iter(f"{HTML}figure"))
         assert bool(figures) == bool(table.keys)
@@ -130,7 +130,7 @@ def test_every_picture_has_its_numbers_and_never_are_there_too_many(
             assert any(character.isdigit() for character in text_of(figure))
     if name in ("family", "exact"):
         assert {table.name.partition("/")[0] for table in tables} == {"tables"}
-    queries = {table.query for table in published(folder_of(name)).metadata.tables_for_readers}
+    queries = {table.query for table in read_release(folder_of(name)).metadata.tables_for_readers}
     assert {table.query for table in tables} >= (queries if name != "wide" else set())
 
 
@@ -163,11 +163,11 @@ def areas(tmp_path_factory: pytest.TempPathFactory) -> PublishedRelease:
     rows = [f"a{min(AREAS - 1, int(AREAS / (1 + i))):04d},big,{i % 99}\n" for i in range(3000)]
     (folder / "people.csv").write_text("area,kind,age\n" + "".join(rows))
     (folder / "release.yaml").write_text(RELEASE.format(more=""))
-    return published(run(read_declaration(folder / "release.yaml"), bits=Keyed("areas")))
+    return read_release(run(read_declaration(folder / "release.yaml"), bits=Keyed("areas")))
 
 
 @pytest.mark.parametrize("whole", [AREAS, 100])
-def test_of_many_areas_the_largest_are_drawn_and_how_all_are_spread(
+def test_largest_of_many_areas_are_drawn(
     whole: int, areas: PublishedRelease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether the table is read as a whole or batch by batch."""
@@ -195,7 +195,7 @@ def _of_class(element: Element, name: str) -> str:
     return text_of(next(one for one in element.iter() if one.attrib.get("class") == name))
 
 
-def test_unreliable_numbers_are_faded_and_have_their_class(areas: PublishedRelease) -> None:
+def test_unreliable_numbers_are_faded(areas: PublishedRelease) -> None:
     """A mean of nobody has no value that could be quoted, and the page says so where it stands."""
     root = parsed(page_of(areas))
     (table,) = (one for one in areas.metadata.tables if one.name == "small")
@@ -224,7 +224,7 @@ def test_unreliable_numbers_are_faded_and_have_their_class(areas: PublishedRelea
     assert {*signs} <= {SIGNS.get(code, code) for code in published}
 
 
-def test_labels_are_those_of_the_language(areas: PublishedRelease) -> None:
+def test_labels_in_the_requested_language(areas: PublishedRelease) -> None:
     """Labels stand in place of codes in pictures, and before codes in tables."""
     tables = []
     for table in areas.metadata.tables:
@@ -245,7 +245,7 @@ def test_labels_are_those_of_the_language(areas: PublishedRelease) -> None:
     assert "All" not in text_of(article)
 
 
-def test_a_release_without_quality_columns_is_shown_too(areas: PublishedRelease) -> None:
+def test_report_without_quality_columns(areas: PublishedRelease) -> None:
     tables = [
         replace(table, columns=tuple(c for c in table.columns if c.role != Role.QUALITY))
         for table in areas.metadata.tables
@@ -256,7 +256,7 @@ def test_a_release_without_quality_columns_is_shown_too(areas: PublishedRelease)
     assert len(articles(root)) == 2
 
 
-def test_many_columns_of_one_unit_are_one_picture(tmp_path: Path) -> None:
+def test_columns_of_one_unit_share_a_chart(tmp_path: Path) -> None:
     """Deciles are read together: as bars of the whole, and as one heat table by group."""
     (tmp_path / "people.yaml").write_text(
         "table: people\nsource: people.csv\ncolumns:\n"
@@ -275,7 +275,7 @@ def test_many_columns_of_one_unit_are_one_picture(tmp_path: Path) -> None:
         "output: out/deciles\n"
     )
     folder = run(read_declaration(tmp_path / "release.yaml"), bits=Keyed("deciles"))
-    root = parsed(page_of(published(folder)))
+    root = parsed(page_of(read_release(folder)))
     whole, kinds, days = articles(root)
     (bars,) = whole.iter(f"{HTML}figure")
     (row,) = pq.read_table(folder / "all.parquet").to_pylist()
@@ -299,7 +299,7 @@ def test_many_columns_of_one_unit_are_one_picture(tmp_path: Path) -> None:
     "values",
     [[0.0], [5.0, 5.0], [-3.0, 8.0], [1.0, 1e9], [-1e-3, 2e-3], [0.0, -7.0]],
 )
-def test_marks_are_inside_and_in_order(values: list[float]) -> None:
+def test_marks_are_within_the_scale_and_sorted(values: list[float]) -> None:
     numbers = [Number(value, 2.0, value - 2.0, value + 2.0) for value in values]
     scale = Scale.around([*numbers, Number(None)])
     for number in numbers:
@@ -318,7 +318,7 @@ def test_marks_are_inside_and_in_order(values: list[float]) -> None:
     [[3.0], [0.0] * 5, [-5.0, 5.0], [1.0] * 50 + [45_603.0], [-9.0, 2.0, 3.0, 70_000.0],
      list(range(1000)), [0.1, 0.25, 0.4], [1e-9, 3e12]],
 )  # fmt: skip
-def test_classes_hold_every_value(values: list[float]) -> None:
+def test_histogram_classes_cover_every_value(values: list[float]) -> None:
     edges = class_edges(values)
     assert edges == sorted(set(edges))
     assert 1 <= len(edges) - 1 <= MOST_BARS

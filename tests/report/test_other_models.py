@@ -1,4 +1,4 @@
-"""Reports on single records and on parties' messages: what they may truthfully show, and no more."""
+"""Reports on local releases and on messages of parties."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FolderOf = Callable[[str], Path]
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> FolderOf:
+def folder_of_kind(tmp_path_factory: pytest.TempPathFactory) -> FolderOf:
     """Return what gives the folder of a release of a kind, made once."""
 
     def of(kind: str) -> Path:
@@ -57,9 +57,9 @@ def rows_of(root: Any, caption: str) -> list[list[str]]:
     raise AssertionError(caption)
 
 
-def test_records_tell_what_estimates_tell(made: FolderOf, tmp_path: Path) -> None:
+def test_local_report_shows_estimates(folder_of_kind: FolderOf, tmp_path: Path) -> None:
     """Each estimate with its margin, as `dprelease estimate` computes it; of many values a part."""
-    folder = made("records")
+    folder = folder_of_kind("records")
     root = page(folder, tmp_path)
     text = text_of(root)
     assert "confidence, the share of all records is between" in text  # of a category, the first
@@ -78,9 +78,9 @@ def test_records_tell_what_estimates_tell(made: FolderOf, tmp_path: Path) -> Non
             assert float(margin.removeprefix("± ")) == pytest.approx(one.margin, abs=1e-4)
 
 
-def test_records_tell_what_happens_to_one(made: FolderOf, tmp_path: Path) -> None:
-    record = json.loads((made("records") / "manifest.json").read_text())
-    told = dict(rows_of(page(made("records"), tmp_path), "What the noise does"))
+def test_local_report_explains_the_noise(folder_of_kind: FolderOf, tmp_path: Path) -> None:
+    record = json.loads((folder_of_kind("records") / "manifest.json").read_text())
+    told = dict(rows_of(page(folder_of_kind("records"), tmp_path), "What the noise does"))
     for held in record["measurements"]:
         says = told[f"people.{held['column']}"]
         if "keep" in held["one_record"]:
@@ -89,17 +89,17 @@ def test_records_tell_what_happens_to_one(made: FolderOf, tmp_path: Path) -> Non
             assert "95 % of all records" in says
 
 
-def test_no_record_stands_in_the_report(made: FolderOf, tmp_path: Path) -> None:
+def test_local_report_shows_no_records(folder_of_kind: FolderOf, tmp_path: Path) -> None:
     """It shows what all of them tell; single ones are in the table, where nobody reads one alone."""
-    text = text_of(page(made("records"), tmp_path))
-    pay = pq.read_table(made("records") / "people.parquet")["pay"].to_pylist()
+    text = text_of(page(folder_of_kind("records"), tmp_path))
+    pay = pq.read_table(folder_of_kind("records") / "people.parquet")["pay"].to_pylist()
     assert test_local.CANARY not in text
     assert sum(f"{value:,}" in text for value in pay if abs(value) > 10_000) == 0
 
 
-def test_messages_are_not_told(made: FolderOf, tmp_path: Path) -> None:
+def test_federated_report_shows_no_messages(folder_of_kind: FolderOf, tmp_path: Path) -> None:
     """Neither a value of them nor their sum: margins, and who has to be trusted."""
-    folder = made("parties")
+    folder = folder_of_kind("parties")
     root = page(folder, tmp_path)
     text = text_of(root)
     assert "Not for publication" in text
@@ -119,35 +119,37 @@ def test_messages_are_not_told(made: FolderOf, tmp_path: Path) -> None:
                 assert f"{value:,}" not in text
 
 
-def test_the_label_is_that_of_the_parties_that_are_counted_on(
-    made: FolderOf, tmp_path: Path
-) -> None:
+def test_privacy_label_uses_the_honest_parties(folder_of_kind: FolderOf, tmp_path: Path) -> None:
     """Of all trusts the one that the budget is for: neither that of all, nor that of one alone."""
-    record = json.loads((made("parties") / "manifest.json").read_text())
+    record = json.loads((folder_of_kind("parties") / "manifest.json").read_text())
     (counted,) = (t for t in record["trust"] if t["honest"] == record["honest"])
     epsilon = float(counted["guarantee"]["epsilon"])
-    (first, *_) = [text_of(one) for one in page(made("parties"), tmp_path).iter(f"{HTML}dt")]
+    (first, *_) = [
+        text_of(one) for one in page(folder_of_kind("parties"), tmp_path).iter(f"{HTML}dt")
+    ]
     assert first == f"Epsilon {words_in('en').number(round_up_to_three_digits(epsilon))}"
     assert epsilon < float(record["trust"][-1]["guarantee"]["epsilon"])
 
 
 @pytest.mark.parametrize("kind", ["records", "parties"])
-def test_the_same_release_has_the_same_report(kind: str, made: FolderOf, tmp_path: Path) -> None:
-    paths = [dprelease.write_report(made(kind), tmp_path / f"{i}.html") for i in range(2)]
+def test_reports_of_other_kinds_are_reproducible(
+    kind: str, folder_of_kind: FolderOf, tmp_path: Path
+) -> None:
+    paths = [dprelease.write_report(folder_of_kind(kind), tmp_path / f"{i}.html") for i in range(2)]
     assert paths[0].read_bytes() == paths[1].read_bytes()
     done = CliRunner().invoke(
-        cli.app, ["report", str(made(kind)), "--output", str(tmp_path / "2.html")]
+        cli.app, ["report", str(folder_of_kind(kind)), "--output", str(tmp_path / "2.html")]
     )
     assert done.exit_code == 0, done.output
 
 
-def test_no_record_no_estimate(tmp_path: Path) -> None:
+def test_report_without_records(tmp_path: Path) -> None:
     folder = test_local.publish(tmp_path / "none", rows=[])
     text = text_of(page(folder, tmp_path))
     assert "nothing to estimate from" in text
 
 
-def test_labels_of_records_and_messages(tmp_path: Path) -> None:
+def test_labels_in_local_and_federated_reports(tmp_path: Path) -> None:
     """Labels stand in both, escaped, in the language that is asked for."""
     about = 'about: {languages: [en, fr], title: {en: "<b>One</b>", fr: Un}, publisher: "A & B"}\n'
     release = test_local.write(tmp_path, release=test_local.RELEASE + about)

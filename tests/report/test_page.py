@@ -1,4 +1,4 @@
-"""The page: valid, readable for everybody, the same bytes, small, and nobody else's code in it."""
+"""The page is valid, accessible, reproducible, small, and without foreign code."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.report.reading import (
     shape_of,
     text_of,
 )
-from tests.report.releases import KINDS, published
+from tests.report.releases import KINDS, read_release
 
 TITLES = (f"{HTML}figcaption", f"{HTML}caption")
 READABLE = (
@@ -51,7 +51,7 @@ PageFor = Callable[[str], bytes]
 
 @pytest.mark.share(0.3)
 @pytest.mark.parametrize("name", KINDS)
-def test_a_page_is_valid_and_can_be_read_by_everybody(name: str, page_for: PageFor) -> None:
+def test_page_is_valid_and_accessible(name: str, page_for: PageFor) -> None:
     root = parsed(page_for(name))
     html = root if root.tag == f"{HTML}html" else next(root.iter(f"{HTML}html"))
     assert html.attrib["lang"] == "en"
@@ -82,7 +82,7 @@ def test_a_page_is_valid_and_can_be_read_by_everybody(name: str, page_for: PageF
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_pictures_and_tables_say_what_they_show(name: str, page_for: PageFor) -> None:
+def test_charts_and_tables_have_captions(name: str, page_for: PageFor) -> None:
     root = parsed(page_for(name))
     pictures = list(root.iter(f"{SVG}svg"))
     assert len(pictures) >= 2
@@ -107,7 +107,7 @@ def test_pictures_and_tables_say_what_they_show(name: str, page_for: PageFor) ->
             assert row[0].attrib["scope"] == "row"
 
 
-def test_texts_are_readable_in_light_and_in_dark(page_for: PageFor) -> None:
+def test_contrast_in_light_and_dark_mode(page_for: PageFor) -> None:
     """Each colour of a text on each colour behind it, with the contrast that WCAG asks for."""
     for colours in colour_schemes(parsed(page_for("several"))):
         for text, *behind in READABLE:
@@ -116,17 +116,15 @@ def test_texts_are_readable_in_light_and_in_dark(page_for: PageFor) -> None:
 
 
 @pytest.mark.parametrize("name", ["several", "family"])
-def test_a_page_is_the_same_bytes_whatever_is_set(
-    name: str, folder_of: FolderOf, page_for: PageFor
-) -> None:
+def test_page_is_reproducible(name: str, folder_of: FolderOf, page_for: PageFor) -> None:
     """A second time, and with another order of sets in another process."""
     folder = folder_of(name)
-    assert page_of(published(folder)) == page_for(name)
+    assert page_of(read_release(folder)) == page_for(name)
     if name == "several":
         code = (
-            "import sys; from pathlib import Path; from tests.report.releases import published;"
+            "import sys; from pathlib import Path; from tests.report.releases import read_release;"
             "from dprelease.report.page import page_of;"
-            f"sys.stdout.buffer.write(page_of(published(Path({str(folder)!r}))))"
+            f"sys.stdout.buffer.write(page_of(read_release(Path({str(folder)!r}))))"
         )
         done = processes.run(
             [sys.executable, "-c", code], cwd=Path(__file__).parents[2], capture_output=True,
@@ -194,9 +192,9 @@ def with_labels(release: PublishedRelease, text: str) -> bytes:
         *(("several", c) for c in ("attributes", "bidi", "long")),
     ],
 )
-def test_labels_are_text_and_nothing_else(name: str, case: str, folder_of: FolderOf) -> None:
+def test_labels_are_escaped(name: str, case: str, folder_of: FolderOf) -> None:
     """The page has the elements that it has with any other labels, and is no larger than it may."""
-    release, text = published(folder_of(name)), HOSTILE[case]
+    release, text = read_release(folder_of(name)), HOSTILE[case]
     if name not in PLAIN:
         PLAIN[name] = shape_of(parsed(with_labels(release, "plain")))
     page = with_labels(release, text)
@@ -212,9 +210,9 @@ def test_labels_are_text_and_nothing_else(name: str, case: str, folder_of: Folde
         assert "\u06cc\u200c\u062e" in told
 
 
-def test_labels_of_a_language_are_marked_as_such(folder_of: FolderOf) -> None:
+def test_labels_have_language_attributes(folder_of: FolderOf) -> None:
     """In the language that was asked for, and in the first one where that has none."""
-    release = published(folder_of("several"))
+    release = read_release(folder_of("several"))
     tables = [
         replace(table, label={"en": "The two", "fr": "Les deux"} if i else {"en": "Only English"})
         for i, table in enumerate(release.metadata.tables)
@@ -226,9 +224,9 @@ def test_labels_of_a_language_are_marked_as_such(folder_of: FolderOf) -> None:
     assert "The two" not in text_of(root)
 
 
-def test_many_tables_are_summed_up(page_for: PageFor, folder_of: FolderOf) -> None:
+def test_many_tables_are_summarized(page_for: PageFor, folder_of: FolderOf) -> None:
     page = page_for("wide")
-    tables = len(list(published(folder_of("wide")).metadata.tables_for_readers))
+    tables = len(list(read_release(folder_of("wide")).metadata.tables_for_readers))
     assert tables > 200
     assert len(page) < 200_000
     assert en.SENTENCES["page.shortened"] in page.decode()
@@ -237,10 +235,10 @@ def test_many_tables_are_summed_up(page_for: PageFor, folder_of: FolderOf) -> No
     assert max(rows) <= page_module.ROWS[0] + 1
 
 
-def test_a_page_that_is_too_large_gets_shorter_tables(
+def test_large_page_gets_shorter_tables(
     folder_of: FolderOf, page_for: PageFor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    release, whole = published(folder_of("family")), page_for("family")
+    release, whole = read_release(folder_of("family")), page_for("family")
     monkeypatch.setattr(page_module, "ROWS", (page_module.ROWS[0], 3))
     monkeypatch.setattr(page_module, "MOST_BYTES", len(whole) - 1)
     shorter = page_of(release)
@@ -254,7 +252,7 @@ def test_a_page_that_is_too_large_gets_shorter_tables(
 SOURCES = sorted((Path(page_module.__file__).parent).rglob("*"))
 
 
-def test_every_sentence_is_said_and_every_one_that_is_said_is_there() -> None:
+def test_every_sentence_is_used_and_defined() -> None:
     """Names are written out, or begin with what a kind of picture or a part of the page is called."""
     texts = [
         path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Numbers of quality, by an independent way: plain Python over the published rows."""
+"""Quality numbers, compared with plain Python over the published rows."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from dprelease.report.facts import ErrorBeforeRun, Facts
 from dprelease.report.localization import round_up_to_three_digits, words_in
 from dprelease.schema.load import read_declaration
 from dprelease.tables import formats
-from tests.report.releases import published
+from tests.report.releases import read_release
 
 FolderOf = Callable[[str], Path]
 
 
-def test_classes_of_size_hold_what_they_say() -> None:
+def test_size_classes_are_right() -> None:
     values = np.array([0, -3, 9, 9.99, 10, -99, 100, 999, 1e5, 1e15, 1e30])
     classes = size_class_of(values).tolist()
     for value, size in zip(values.tolist(), classes, strict=True):
@@ -46,11 +46,11 @@ def test_classes_of_size_hold_what_they_say() -> None:
 
 
 @pytest.mark.parametrize("name", ["several", "family", "wide"])
-def test_what_is_counted_is_what_is_published(
+def test_quality_counts_equal_published_rows(
     name: str, folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(formats, "BATCH_ROWS", 7)
-    release = published(folder_of(name))
+    release = read_release(folder_of(name))
     facts = Facts(release.record)
     found = list(quality_of(release, facts))
     numbers = [
@@ -107,11 +107,11 @@ def _margin_of(row: dict[str, Any], one: ColumnQuality) -> float | None:
 
 
 @pytest.mark.parametrize("name", ["several", "family"])
-def test_totals_are_those_of_the_rows(
+def test_quality_totals_equal_sums_of_rows(
     name: str, folder_of: FolderOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(formats, "BATCH_ROWS", 7)  # rows of one total lie in several batches
-    release = published(folder_of(name))
+    release = read_release(folder_of(name))
     facts = Facts(release.record)
     found, left = disagreements(release, facts)
     assert not left
@@ -144,9 +144,9 @@ def test_totals_are_those_of_the_rows(
     assert len({(one.fine.name, one.coarse.name) for one in few}) <= 3 < rest
 
 
-def test_noise_alone_explains_what_tables_without_a_bound_disagree_by(folder_of: FolderOf) -> None:
+def test_disagreements_of_tables_are_within_noise(folder_of: FolderOf) -> None:
     """Of 7 cubes, within what chance leaves: far more than one in 10^9 would be off by a factor."""
-    release = published(folder_of("wide"))
+    release = read_release(folder_of("wide"))
     found, _ = disagreements(release, Facts(release.record))
     counts = [one for one in found if one.column.name == "rows" and one.fine.query == "q0"]
     assert all(one.expected is not None for one in counts)
@@ -179,7 +179,7 @@ def test_bias_at_zero(kind: Any, scale: float) -> None:
     assert all(one[1] > other[1] for one, other in pairwise(found))
 
 
-def test_noise_without_a_spread_has_no_bias_to_tell() -> None:
+def test_noise_without_variance_has_no_bias() -> None:
     assert bias_at_zero(SymmetricAlphaStable(10.0, 1.5)) == ()
 
 
@@ -214,7 +214,7 @@ def test_simulated_errors(pieces: int, tmp_path: Path) -> None:
     assert errors.error == sum(abs(n - t) for t, n in pairs) / len(pairs)
 
 
-def test_truth_of_other_rows_is_none(tmp_path: Path) -> None:
+def test_truth_with_other_rows_is_ignored(tmp_path: Path) -> None:
     column = ColumnMetadata("n", "int64", Role.VALUE, "n")
     table = TableMetadata("t", "t.parquet", "t", (column,), 2)
     assert TruthFiles(tmp_path).batches(table, ["n"]) is None
@@ -232,7 +232,7 @@ def test_truth_of_other_rows_is_none(tmp_path: Path) -> None:
         (1e300, "1e+300"), (math.inf, "\u2013"), (math.nan, "\u2013"), (None, "\u2013"),
     ],
 )  # fmt: skip
-def test_numbers(value: float | None, text: str) -> None:
+def test_number_format(value: float | None, text: str) -> None:
     assert words_in("en").number(value) == text
 
 
@@ -245,12 +245,12 @@ def test_numbers(value: float | None, text: str) -> None:
         (math.nan, False, "\u2013"),
     ],
 )  # fmt: skip
-def test_parts(part: float, up: bool, text: str) -> None:
+def test_percent_format(part: float, up: bool, text: str) -> None:
     assert words_in("en").percent(part, up=up).replace("\u00a0", " ") == text
 
 
 @pytest.mark.parametrize("value", [0.1234, 1.0, 17.0, 12.345, 999.0, 1000.0, 123456.0, 99999.0])
-def test_a_promised_error_is_never_rounded_down(value: float) -> None:
+def test_promised_errors_are_rounded_up(value: float) -> None:
     assert value <= round_up_to_three_digits(value) * (1 + 1e-12)
     assert round_up_to_three_digits(value) <= value * 1.011
 
@@ -259,7 +259,7 @@ def test_a_promised_error_is_never_rounded_down(value: float) -> None:
     "places", [[0.5], [0.1, 0.1, 0.1], [0.0, 0.0, 1.0, 1.0], [0.4, 0.41, 0.9], [-1.0, 0.2, 3.0]]
 )
 @pytest.mark.parametrize("height", [0.02, 0.1, 0.2])
-def test_names_beside_lines_do_not_overlap(places: list[float], height: float) -> None:
+def test_line_labels_do_not_overlap(places: list[float], height: float) -> None:
     found = spread_labels(places, [height] * len(places))
     assert found == sorted(found)
     for one, other in pairwise(found):
@@ -285,7 +285,9 @@ def test_names_beside_lines_do_not_overlap(places: list[float], height: float) -
         ("{a: {median: pay}}", 0, False),
     ],
 )
-def test_what_can_not_be_below_0(tmp_path: Path, asked: str, low: int, never: bool) -> None:
+def test_columns_that_can_not_be_negative(
+    tmp_path: Path, asked: str, low: int, never: bool
+) -> None:
     """However it is computed: a sum beside a mean is counted from the middle of its bounds."""
     (tmp_path / "t.yaml").write_text(
         f"table: t\nsource: t.csv\ncolumns:\n  pay: {{type: integer, lower: {low}, upper: 9}}\n"
@@ -296,7 +298,7 @@ def test_what_can_not_be_below_0(tmp_path: Path, asked: str, low: int, never: bo
         "title: t\ntables: [t.yaml]\nbudget: {epsilon: 1}\noutput: out\n"
         f"queries: {{q: {{from: t, group_by: [sex], columns: {asked}}}}}\n"
     )
-    release = published(run(read_declaration(tmp_path / "r.yaml")))
+    release = read_release(run(read_declaration(tmp_path / "r.yaml")))
     (table,) = release.metadata.tables
     column = next(column for column in table.columns if column.name == "a")
     assert Facts(release.record).is_never_negative(table, column) is never
@@ -312,7 +314,7 @@ def test_bounds_of_values(tmp_path: Path) -> None:
         "title: t\ntables: [t.yaml]\nbudget: {epsilon: 1}\noutput: out\nqueries: {q: {from: t, columns:"
         ' {n: {count: "*"}, s: {sum: pay}, m: {mean: pay}, q: {median: pay}}}}\n'
     )
-    release = published(run(read_declaration(tmp_path / "r.yaml")))
+    release = read_release(run(read_declaration(tmp_path / "r.yaml")))
     (table,) = release.metadata.tables
     facts = Facts(release.record)
     found = {column.name: facts.bounds_of(table, column) for column in table.values}

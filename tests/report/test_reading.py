@@ -1,4 +1,4 @@
-"""What the page says about how to read its numbers is true of the numbers on the page."""
+"""The reading guide of the page fits its numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dprelease.report.safe_labels import Names
 from dprelease.report.section_context import Context
 from dprelease.report.words.en import SENTENCES
 from tests.report.reading import parsed, text_of
-from tests.report.releases import published
+from tests.report.releases import read_release
 from tests.report.test_numbers import articles, table_rows
 
 FolderOf = Callable[[str], Path]
@@ -26,10 +26,8 @@ PageFor = Callable[[str], bytes]
 
 
 @pytest.mark.parametrize("name", ["several", "family", "exact", "replaced"])
-def test_the_example_is_a_number_that_a_reader_sees(
-    name: str, folder_of: FolderOf, page_for: PageFor
-) -> None:
-    release = published(folder_of(name))
+def test_example_is_a_number_on_the_page(name: str, folder_of: FolderOf, page_for: PageFor) -> None:
+    release = read_release(folder_of(name))
     facts = Facts(release.record)
     context = Context(facts, words_in("en"), Names(release.metadata, "en"), 80)
     example = example_of(context, read_tables(release, facts))
@@ -45,10 +43,10 @@ def test_the_example_is_a_number_that_a_reader_sees(
         assert amounts[0] - amounts[1] == pytest.approx(amounts[2] - amounts[0], 1e-4)
 
 
-def test_quality_counts_official_figures_alone(folder_of: FolderOf) -> None:
+def test_quality_counts_official_figures_only(folder_of: FolderOf) -> None:
     """The estimates of a family with integer tables are not its published numbers twice."""
     for name, folders in (("family", {"tables"}), ("several", {""})):
-        release = published(folder_of(name))
+        release = read_release(folder_of(name))
         columns = list(quality_of(release, Facts(release.record)))
         official = official_figures(columns)
         assert {one.table.name.rpartition("/")[0] for one in official} == folders
@@ -56,10 +54,8 @@ def test_quality_counts_official_figures_alone(folder_of: FolderOf) -> None:
 
 
 @pytest.mark.parametrize("name", ["family", "replaced"])
-def test_tables_with_numbers_below_0_say_what_these_are(
-    name: str, folder_of: FolderOf, page_for: PageFor
-) -> None:
-    release = published(folder_of(name))
+def test_negative_numbers_are_explained(name: str, folder_of: FolderOf, page_for: PageFor) -> None:
+    release = read_release(folder_of(name))
     columns = official_figures(list(quality_of(release, Facts(release.record))))
     below = any(one.counted.negative for one in columns)
     assert (SENTENCES["numbers.negative"] in page_for(name).decode()) == below
@@ -67,7 +63,7 @@ def test_tables_with_numbers_below_0_say_what_these_are(
 
 
 @pytest.mark.parametrize("name", ["family", "several"])
-def test_integer_tables_say_that_their_numbers_were_changed(
+def test_integer_tables_explain_raised_numbers(
     name: str, folder_of: FolderOf, page_for: PageFor
 ) -> None:
     """Below each table whose numbers were raised to be 0 or more, and below no other table."""
@@ -79,7 +75,7 @@ def test_integer_tables_say_that_their_numbers_were_changed(
 @pytest.mark.parametrize(
     ("low", "high", "fills"), [(0.0, 60.0, True), (0.0, 59.0, False), (None, None, False)]
 )
-def test_a_range_as_wide_as_the_bounds_says_nothing(
+def test_range_as_wide_as_the_bounds_is_uninformative(
     low: float | None, high: float | None, fills: bool
 ) -> None:
     assert Number(3.0, None, low, high).fills((0.0, 60.0)) == fills

@@ -34,7 +34,7 @@ output: out
 """
 
 
-def test_the_id_of_people_has_its_label_everywhere(tmp_path: Path) -> None:
+def test_report_uses_the_label_of_the_id(tmp_path: Path) -> None:
     rows = "".join(f"{i // 2},{('Bern', 'Oslo')[i % 2]},{i % 90}\n" for i in range(900))
     (tmp_path / "stays.csv").write_text("patient_id,city,age\n" + rows)
     (tmp_path / "stays.yaml").write_text(SCHEMA)

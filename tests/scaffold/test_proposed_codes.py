@@ -34,7 +34,7 @@ CODED: dict[str, tuple[list[Any], list[int]]] = {
 
 
 @pytest.mark.parametrize("case", CODED)
-def test_numbers_that_look_like_codes_are_proposed_as_missing(case: str, tmp_path: Path) -> None:
+def test_missing_value_codes_are_proposed(case: str, tmp_path: Path) -> None:
     """From a fixed list, with a mark; a peek has bounds without them."""
     numbers, codes = CODED[case]
     path = tmp_path / "t.csv"
@@ -57,7 +57,7 @@ def test_numbers_that_look_like_codes_are_proposed_as_missing(case: str, tmp_pat
         assert (column.lower, column.upper) == (18, 89)
 
 
-def test_texts_in_json_are_proposed_as_missing_in_their_columns(tmp_path: Path) -> None:
+def test_missing_texts_in_json_are_proposed_by_column(tmp_path: Path) -> None:
     """A source of JSON has no `nulls`; texts among texts may be values, and are not named."""
     rows = [{"a": 5, "b": "2024-01-01", "c": True, "d": "NA"}] * 5
     rows += [{"a": "k.A.", "b": ".", "c": "unknown", "d": CANARY}]
@@ -71,7 +71,7 @@ def test_texts_in_json_are_proposed_as_missing_in_their_columns(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
-def test_a_pivot_is_proposed_for_years_of_two_digits(kind: str, tmp_path: Path) -> None:
+def test_pivot_is_proposed_for_two_digit_years(kind: str, tmp_path: Path) -> None:
     path = tmp_path / f"t.{kind}"
     cells = ["31.12.99", "01.02.03", "30.06.26"]
     lines = ["d", *cells] if kind == "csv" else [json.dumps({"d": cell}) for cell in cells]

@@ -71,12 +71,12 @@ CASES: dict[str, tuple[str, str, Limits]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_a_constraint_leaves(case: str) -> None:
+def test_values_allowed_by_a_constraint(case: str) -> None:
     kind, condition, expected = CASES[case]
     assert limits_of([Check("x", condition)], kind) == expected
 
 
-def test_labels_of_an_enumeration_are_of_its_type_and_domains_are_values() -> None:
+def test_enumeration_labels_and_domains() -> None:
     condition = "(VALUE = ANY (ARRAY['m'::office.a_sex, 'f'::office.a_sex]))"
     check = Check("VALUE", condition)
     assert limits_of([check], "text", is_enum=True) == Limits(values=("m", "f"))
@@ -101,7 +101,7 @@ def condition_of(draw: random.Random, kind: str, depth: int) -> str:
 
 
 @pytest.mark.parametrize("kind", VALUES)
-def test_no_value_that_fulfils_a_condition_is_left_out(kind: str) -> None:
+def test_valid_values_are_never_excluded(kind: str) -> None:
     draw = random.Random(kind)
     given = pa.table({"x": pa.array([*VALUES[kind], None])})
     with duckdb.connect() as engine:

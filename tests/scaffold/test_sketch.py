@@ -61,7 +61,7 @@ def parquet(folder: Path) -> Path:
     return path
 
 
-def test_a_parquet_file(tmp_path: Path) -> None:
+def test_sketch_of_a_parquet_file(tmp_path: Path) -> None:
     path = parquet(tmp_path)
     target = tmp_path / "people.yaml"
     code, words = init(str(path), "--unit", "person id", "--output", str(target))
@@ -94,9 +94,7 @@ def test_a_parquet_file(tmp_path: Path) -> None:
         (["+02:00"], "UTC"),
     ],
 )
-def test_hours_are_of_the_zone_that_a_parquet_file_names(
-    zones: list[str | None], zone: str, tmp_path: Path
-) -> None:
+def test_time_zone_of_a_parquet_file(zones: list[str | None], zone: str, tmp_path: Path) -> None:
     """Where its columns name one alone; without one, hours are those of UTC."""
     arrays = [pa.array([datetime(2001, 2, 3)], pa.timestamp("us", one)) for one in zones]
     path = tmp_path / "seen.parquet"
@@ -106,7 +104,7 @@ def test_hours_are_of_the_zone_that_a_parquet_file_names(
     assert read_table(target).table.time_zone == zone
 
 
-def test_a_csv_file(tmp_path: Path) -> None:
+def test_sketch_of_a_csv_file(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_text(f"person,city,age\n1,{CANARY},42\n")
     code, text = init(str(path))
@@ -117,7 +115,7 @@ def test_a_csv_file(tmp_path: Path) -> None:
     assert list(read_table(tmp_path / "people.yaml").table.columns) == ["person", "city", "age"]
 
 
-def test_a_quote_that_is_never_closed_brings_no_rows(tmp_path: Path) -> None:
+def test_unclosed_quote_shows_no_rows(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_text(f'person,"city\n1,{CANARY}\n')
     assert CANARY not in init(str(path))[1]
@@ -134,7 +132,7 @@ def test_a_quote_that_is_never_closed_brings_no_rows(tmp_path: Path) -> None:
         ("people.csv", b"a,b\n1,2\n", ("--unit", "c"), "DP-DATA-011"),
     ],
 )
-def test_what_tells_nothing(
+def test_unusable_files_are_refused(
     tmp_path: Path, name: str, content: bytes | None, words: tuple[str, ...], code: str
 ) -> None:
     if content is not None:
@@ -145,7 +143,7 @@ def test_what_tells_nothing(
 
 
 @pytest.mark.parametrize("peek", [(), ("--peek",)])
-def test_names_that_are_not_utf_8(peek: tuple[str, ...], tmp_path: Path) -> None:
+def test_column_names_not_utf8(peek: tuple[str, ...], tmp_path: Path) -> None:
     """A run leaves such a column alone, and nobody can declare it; in a Parquet file none is read."""
     with closing(sqlite3.connect(tmp_path / "t.sqlite")) as link, link:
         link.executescript(
@@ -166,7 +164,7 @@ def test_names_that_are_not_utf_8(peek: tuple[str, ...], tmp_path: Path) -> None
     assert "the name of a column is not UTF-8" in text
 
 
-def test_names_that_are_too_long(tmp_path: Path) -> None:
+def test_too_long_column_names(tmp_path: Path) -> None:
     long = "z" * 1001
     pq.write_table(pa.table({"k": ["a"], long: ["b"], long[1:]: ["c"]}), tmp_path / "t.parquet")
     status, text = init(str(tmp_path / "t.parquet"))
@@ -174,7 +172,7 @@ def test_names_that_are_too_long(tmp_path: Path) -> None:
     assert set(yaml.safe_load(text)["columns"]) == {"k", long[1:]}
 
 
-def test_peeking_marks_everything_that_it_took_from_the_data(tmp_path: Path) -> None:
+def test_peeked_proposals_are_marked(tmp_path: Path) -> None:
     """Every proposal has its mark, a marked schema is refused, and without marks it reads."""
     path = tmp_path / "people.parquet"
     rows = 200
@@ -220,7 +218,7 @@ def test_peeking_marks_everything_that_it_took_from_the_data(tmp_path: Path) -> 
     assert getattr(columns["city"], "values", ()) == ("Oslo", 'say "hi": #1')
 
 
-def test_peeking_at_text_files_and_at_what_cannot_be_read(tmp_path: Path) -> None:
+def test_peek_at_text_files_and_unreadable_files(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_text("person,city,age\n1,Oslo,42\n2,Rome,7\n")
     code, text = init(str(path), "--peek")
@@ -233,7 +231,7 @@ def test_peeking_at_text_files_and_at_what_cannot_be_read(tmp_path: Path) -> Non
     assert "rows were read" in text
 
 
-def test_a_mark_stops_a_release(tmp_path: Path) -> None:
+def test_marked_schema_is_refused(tmp_path: Path) -> None:
     release = write(tmp_path)
     schema = tmp_path / "people.yaml"
     schema.write_text(schema.read_text().rstrip() + "  # PEEKED: from the data\n")
@@ -288,7 +286,7 @@ def test_tables_of_databases_and_sheets_of_workbooks(ending: str, tmp_path: Path
     assert "born: {type: date, lower: 1990-01-01, upper: 1990-12-31}" in text
 
 
-def test_what_a_table_of_duckdb_holds_that_no_column_can_be(tmp_path: Path) -> None:
+def test_unsupported_duckdb_types_in_a_sketch(tmp_path: Path) -> None:
     path = people(tmp_path, "duckdb")
     status, text = init(str(path), "--table", "other")
     assert status == 0
@@ -306,9 +304,7 @@ def test_what_a_table_of_duckdb_holds_that_no_column_can_be(tmp_path: Path) -> N
     assert (status, "DP-DATA-010" in text, CANARY in text) == (2, True, False)
 
 
-def test_several_files_are_sketched_by_their_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sketch_of_several_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is written names all of them, and reads."""
     monkeypatch.chdir(tmp_path)
     for year in (2024, 2025):
@@ -347,9 +343,7 @@ def test_several_files_are_sketched_by_their_first(
     ],
 )
 @pytest.mark.parametrize("more", [[], ["--peek"]])
-def test_an_address_that_may_not_stand_in_a_schema(
-    address: str, code: str, more: list[str]
-) -> None:
+def test_addresses_with_secrets_are_refused(address: str, code: str, more: list[str]) -> None:
     """It is refused before any connection, and nothing of it is told."""
     done, told = init(address, "--table", "people", *more)
     assert done != 0
@@ -369,7 +363,7 @@ def titled_workbook(path: Path, names: list[str | None], rows: int = 40) -> Path
     return path
 
 
-def test_names_below_titles_are_found(tmp_path: Path) -> None:
+def test_header_below_titles_is_found(tmp_path: Path) -> None:
     path = titled_workbook(tmp_path / "answers.xlsx", ["name", "region", "sex", "children"])
     target = tmp_path / "answers.yaml"
     status, text = init(str(path), "--output", str(target))
@@ -385,7 +379,9 @@ def test_names_below_titles_are_found(tmp_path: Path) -> None:
     [([], 40), (["name"], 40), (["name", "north", "sex", "children"], 40), (["a", "b", "c"], 5)],
     ids=["no names", "one name", "a name that is a value", "few rows"],
 )
-def test_no_row_of_values_becomes_names(names: list[str | None], rows: int, tmp_path: Path) -> None:
+def test_values_are_not_taken_for_a_header(
+    names: list[str | None], rows: int, tmp_path: Path
+) -> None:
     """The draft then has the title as its only column, and says which key is missing."""
     path = titled_workbook(tmp_path / "answers.xlsx", names, rows)
     target = tmp_path / "answers.yaml"

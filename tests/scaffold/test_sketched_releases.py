@@ -42,7 +42,7 @@ SIGNED = {
 TEXTS = {"icd": lambda i: f"E{i}", "flat": lambda i: f"{i}b", "words": lambda i: "CANARY"}
 
 
-def test_signs_around_numbers_are_declared_and_read(tmp_path: Path) -> None:
+def test_number_affixes_are_declared_and_read(tmp_path: Path) -> None:
     columns = SIGNED | TEXTS
     rows = [";".join(made(i) for made in columns.values()) for i in range(N)]
     file = tmp_path / "signed.csv"
@@ -80,7 +80,7 @@ def workbook(path: Path) -> Path:
     return path
 
 
-def test_a_workbook_has_types_days_and_codes(tmp_path: Path) -> None:
+def test_types_dates_and_codes_of_a_workbook(tmp_path: Path) -> None:
     file = workbook(tmp_path / "people.xlsx")
     text = init(str(file))
     schema = yaml.safe_load(text.replace("# CONFIRM", "# x"))
@@ -98,9 +98,7 @@ def test_a_workbook_has_types_days_and_codes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("unit", [False, True])
-def test_a_release_is_written_that_runs(
-    unit: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sketched_release_runs(unit: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With paths relative to the files that name them; with ids, the limits are filled in."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in put").mkdir()
@@ -125,7 +123,7 @@ def test_a_release_is_written_that_runs(
     assert RUN.invoke(cli.app, ["init", *words]).exit_code == 2
 
 
-def test_a_file_in_which_no_line_fits(tmp_path: Path) -> None:
+def test_file_without_a_valid_line(tmp_path: Path) -> None:
     file = tmp_path / "odd.csv"
     file.write_text('a,b\n1,"CANARY\n')
     text = init(str(file))

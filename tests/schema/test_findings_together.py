@@ -87,7 +87,9 @@ TOGETHER: dict[str, tuple[Edits, list[str]]] = {
 
 
 @pytest.mark.parametrize(("edits", "told"), TOGETHER.values(), ids=TOGETHER)
-def test_findings_are_told_together(tmp_path: Path, edits: Edits, told: list[str]) -> None:
+def test_independent_errors_are_reported_together(
+    tmp_path: Path, edits: Edits, told: list[str]
+) -> None:
     assert found(tmp_path, edits) == told
 
 
@@ -159,18 +161,16 @@ FOLLOWING: dict[str, tuple[Edits, list[str]]] = {
 
 
 @pytest.mark.parametrize(("edits", "told"), FOLLOWING.values(), ids=FOLLOWING)
-def test_what_may_come_of_another_finding_is_not_told(
-    tmp_path: Path, edits: Edits, told: list[str]
-) -> None:
+def test_dependent_errors_are_not_reported(tmp_path: Path, edits: Edits, told: list[str]) -> None:
     assert found(tmp_path, edits) == told
 
 
-def test_a_declaration_in_order_is_read_as_before(tmp_path: Path) -> None:
+def test_valid_declaration_has_no_errors(tmp_path: Path) -> None:
     write_with(tmp_path, [])
     assert list(load_declaration(tmp_path / R).tables) == ["people"]
 
 
-def test_a_schema_alone_tells_them_together_as_well(tmp_path: Path) -> None:
+def test_schema_errors_are_reported_together(tmp_path: Path) -> None:
     """In one reading, whatever their number: as a session has it."""
     cuts = [f"band_{i}: {{cut: no_{i}, edges: [0, 1]}}" for i in range(90)]
     write_with(tmp_path, [added(*cuts), (S, ID, "id: persn")])
@@ -180,7 +180,7 @@ def test_a_schema_alone_tells_them_together_as_well(tmp_path: Path) -> None:
     assert codes == ["DP-SCHEMA-008", *["DP-SCHEMA-007"] * 90]
 
 
-def test_a_key_of_other_types_names_them(tmp_path: Path) -> None:
+def test_key_of_other_types_names_these_types(tmp_path: Path) -> None:
     """A key that other types of columns have is reported with these types."""
     table = tmp_path / "t.yaml"
     columns = "  s: {type: text, values: [a]}\n  c: {type: category, values: [a], lower: 0}\n"

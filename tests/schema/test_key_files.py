@@ -21,7 +21,7 @@ from dprelease.schema.load import Declaration, read_declaration, table_from_mapp
 from dprelease.schema.public_values import key_files, large_files
 from dprelease.system.files import read_file
 from tests.manifest_files import with_digest
-from tests.release.families_of_areas import TOWNS, written
+from tests.release.area_family import TOWNS, write_family
 from tests.replay import Keyed
 
 STATES = {"type": "category", "values": ["ZH", "BE"]}
@@ -61,7 +61,7 @@ def declared(folder: Path, file: str) -> CategoryColumn:
 
 @pytest.mark.parametrize("most_text", [large_files.MOST_LISTED, 0])
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_lists_the_same(
+def test_every_file_format_gives_the_same_keys(
     form: str, most_text: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And a file that is read as it stands as one whose text is held."""
@@ -117,7 +117,7 @@ REFUSED: dict[str, tuple[str, Callable[[Path], object], str]] = {
 
 @pytest.mark.parametrize("most_text", [large_files.MOST_LISTED, 0])
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_is_no_file_of_values(
+def test_invalid_value_files_are_refused(
     what: str, most_text: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whichever way it is read."""
@@ -133,7 +133,7 @@ def test_what_is_no_file_of_values(
 
 
 @pytest.mark.parametrize("most_text", [large_files.MOST_LISTED, 0])
-def test_a_named_column_that_is_not_there_is_told_as_that(
+def test_missing_column_of_a_value_file_is_named(
     most_text: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And nothing else of the first line, which is a value where there is no header."""
@@ -147,7 +147,7 @@ def test_a_named_column_that_is_not_there_is_told_as_that(
 
 
 @pytest.mark.parametrize("form", ["t.csv", "t.parquet"])
-def test_limits_hold_while_a_file_is_read(
+def test_value_file_limits_while_reading(
     form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     FORMS[form](tmp_path / form)
@@ -159,14 +159,14 @@ def test_limits_hold_while_a_file_is_read(
                 declared(tmp_path, form)
 
 
-def test_numbers_are_their_digits(tmp_path: Path) -> None:
+def test_numbers_are_read_as_digits(tmp_path: Path) -> None:
     parquet({"town": [12, 7], "state": ["BE", "ZH"]})(tmp_path / "t.parquet")
     assert declared(tmp_path, "t.parquet").values == ("7", "12")
 
 
 def release(folder: Path, form: str) -> Path:
     """Return a release whose towns stand in a file that is no text."""
-    path = written(folder, rows=50)
+    path = write_family(folder, rows=50)
     schema = folder / "people.yaml"
     schema.write_text(schema.read_text().replace("towns.csv", f"towns.{form}"))
     if form == "parquet":
@@ -189,7 +189,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("kept")
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_a_release_keeps_a_copy_and_verifies_by_it(form: str, tmp_path: Path) -> None:
+def test_release_has_a_copy_of_value_files(form: str, tmp_path: Path) -> None:
     declaration, folder = made(tmp_path, form)
     ((file, path),) = declaration.kept.values()
     record = json.loads((folder / "manifest.json").read_text())
@@ -205,7 +205,7 @@ def test_a_release_keeps_a_copy_and_verifies_by_it(form: str, tmp_path: Path) ->
 
 
 @pytest.mark.usefixtures("kept")
-def test_a_long_file_makes_the_same_tables_as_a_short_one(
+def test_long_and_short_value_files_give_the_same_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = []
@@ -244,7 +244,7 @@ def test_forged_copies_are_found(what: str, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("kept")
 @pytest.mark.parametrize("digest", ["../../x", "0" * 63, "A" * 64])
-def test_a_manifest_names_copies_by_digests_alone(digest: str, tmp_path: Path) -> None:
+def test_invalid_names_of_copies_are_refused(digest: str, tmp_path: Path) -> None:
     """What else it could name is no file of its folder."""
     _, folder = made(tmp_path, "csv")
     path = folder / "manifest.json"
@@ -258,7 +258,7 @@ def test_a_manifest_names_copies_by_digests_alone(digest: str, tmp_path: Path) -
 
 @pytest.mark.usefixtures("kept")
 @pytest.mark.parametrize("change", ["longer", "shorter", "other", "gone"])
-def test_a_file_that_changes_after_it_was_read(change: str, tmp_path: Path) -> None:
+def test_value_file_changed_after_reading_is_refused(change: str, tmp_path: Path) -> None:
     """Refused before any row is read; nothing is published."""
     declaration = read_declaration(release(tmp_path, "csv"))
     path = tmp_path / "towns.csv"
@@ -273,7 +273,7 @@ def test_a_file_that_changes_after_it_was_read(change: str, tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("kept")
-def test_a_file_that_changes_between_two_columns(
+def test_value_file_changed_between_columns_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "v.csv").write_text("v\na\n")
@@ -286,7 +286,7 @@ def test_a_file_that_changes_between_two_columns(
 
 
 @pytest.mark.usefixtures("kept")
-def test_a_release_with_copies_can_be_replaced(tmp_path: Path) -> None:
+def test_overwrite_of_a_release_with_copies(tmp_path: Path) -> None:
     declaration, folder = made(tmp_path, "csv")
     assert run(declaration, bits=Keyed("again"), overwrite=True) == folder
     (folder / "declaration" / "notes.txt").write_text("kept here")

@@ -67,7 +67,9 @@ def test_examples_fit_their_json_schemas() -> None:
         ({}, "declare a path"),
     ],
 )
-def test_sources_that_say_too_little_or_too_much(source: dict[str, Any], reason: str) -> None:
+def test_incomplete_and_contradicting_sources_are_refused(
+    source: dict[str, Any], reason: str
+) -> None:
     with pytest.raises(DpReleaseError, match=reason) as found:
         table({"a": {"type": "integer", "lower": 0, "upper": 1}}, source=source)
     assert found.value.code == "DP-SCHEMA-011"
@@ -99,7 +101,7 @@ def test_sources_of_spark() -> None:
         ("-1e9", "0", "100"),
     ],
 )
-def test_the_default_step_comes_from_the_bounds(lower: str, upper: str, step: str) -> None:
+def test_default_step_follows_from_bounds(lower: str, upper: str, step: str) -> None:
     lattice = table({"x": {"type": "number", "lower": lower, "upper": upper}}).columns["x"].lattice
     assert lattice.step == Fraction(step)
     assert lattice.lower * lattice.step <= Fraction(lower)
@@ -121,7 +123,7 @@ def test_cut_labels() -> None:
     "name",
     ["../x", "a/b", "a.b", "", "con", "NUL", "1a", "a b", "ｘ", "a\n", "x" * 64, "a;b", 'a"b'],
 )
-def test_names_that_no_system_stores_are_refused(name: str, tmp_path: Path) -> None:
+def test_invalid_file_names_are_refused(name: str, tmp_path: Path) -> None:
     """(V67)"""
     text = (ROOT / "examples" / "nist_acs" / "release.yaml").read_text()
     spec = yaml.safe_load(text)
@@ -161,7 +163,7 @@ def test_outputs_outside_the_folder_are_refused(output: str, tmp_path: Path) -> 
         "{a: 1}",
     ],
 )
-def test_numbers_that_are_none_are_refused(number: str, tmp_path: Path) -> None:
+def test_nan_and_infinity_are_refused(number: str, tmp_path: Path) -> None:
     """(V45)"""
     (tmp_path / "t.yaml").write_text(
         f"table: t\ncolumns:\n  x: {{type: number, lower: 0, upper: {number}}}\n"
@@ -182,7 +184,7 @@ def test_values_files_may_start_with_a_byte_order_mark(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "layout", ["dd/mm/yyyy", "yyyy-MM-dd", "%d/%m", "%H:%M", "%d.%m.yyyy", "", "%q", "%Y %z"]
 )
-def test_formats_that_say_no_year_are_refused(where: str, layout: str) -> None:
+def test_date_formats_without_year_are_refused(where: str, layout: str) -> None:
     """No text would ever be read by them: every row would count as missing, without a word."""
     source, column = {"path": "t.csv"}, {"type": "date"}
     if "_" in where:
@@ -193,7 +195,7 @@ def test_formats_that_say_no_year_are_refused(where: str, layout: str) -> None:
         table({"a": column}, source=source)
 
 
-def test_all_values_that_stand_there_twice_are_named_up_to_some(tmp_path: Path) -> None:
+def test_duplicate_values_are_named_together(tmp_path: Path) -> None:
     """Whoever mends one should not be told the next one then."""
     path = tmp_path / "t.yaml"
     for number, named in [(2, "'v0', 'v1' twice"), (7, "'v0', 'v1', 'v2', 'v3', 'v4' and 2 more")]:
@@ -204,7 +206,7 @@ def test_all_values_that_stand_there_twice_are_named_up_to_some(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("way", ["values", "values_from", "labels"])
-def test_a_value_that_stands_there_twice_is_named(way: str, tmp_path: Path) -> None:
+def test_duplicate_value_is_named(way: str, tmp_path: Path) -> None:
     """In a file of a million values nobody finds it by hand."""
     (tmp_path / "v.csv").write_text("k\na\nbee\nc\nbee\n")
     column = {
@@ -219,7 +221,7 @@ def test_a_value_that_stands_there_twice_is_named(way: str, tmp_path: Path) -> N
         read_table(path)
 
 
-def test_an_empty_place_in_a_list_is_told_as_one_and_at_its_area(tmp_path: Path) -> None:
+def test_empty_list_item_is_reported_at_its_area(tmp_path: Path) -> None:
     """It was said to be a list, and told at the column."""
     path = tmp_path / "t.yaml"
     state = "  state: {type: category, values: [CT, ME]}\n"
@@ -247,7 +249,7 @@ def test_an_empty_place_in_a_list_is_told_as_one_and_at_its_area(tmp_path: Path)
         ("['']", None),
     ],
 )
-def test_missing_texts_of_a_source_are_texts_and_no_values(
+def test_invalid_nulls_of_a_source_are_refused(
     nulls: str, problem: str | None, tmp_path: Path
 ) -> None:
     """The cell of such a value would be empty, in silence, and no list at all was an odd file."""

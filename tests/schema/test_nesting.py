@@ -42,7 +42,7 @@ FORMS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_values_stand_by_area(tmp_path: Path, form: str) -> None:
+def test_nested_values_by_area(tmp_path: Path, form: str) -> None:
     """Whatever the form, and wherever the level above is declared."""
     column, text = FORMS[form]
     for columns in ({"state": STATES, "county": column}, {"county": column, "state": STATES}):
@@ -64,7 +64,7 @@ def test_levels_above_are_ordered_first(tmp_path: Path) -> None:
     assert getattr(table.columns["tract"], "values", None) == ("u", "b1", "b2", "t1")
 
 
-def test_a_column_lies_within_several_others(tmp_path: Path) -> None:
+def test_column_within_several_others(tmp_path: Path) -> None:
     """Values stand in the order of the first; each of the others has an area for each value."""
     text = "name,size,state\nThun,1,BE\nUster,2,ZH\nBern,3,BE\n"
     columns = {
@@ -215,7 +215,7 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_what_does_not_lie_in_areas_is_refused(tmp_path: Path, case: str) -> None:
+def test_invalid_nesting_is_refused(tmp_path: Path, case: str) -> None:
     columns, text, code = BAD[case]
     with pytest.raises(DpReleaseError) as caught:
         declared(tmp_path, columns, c=text)
@@ -225,7 +225,7 @@ def test_what_does_not_lie_in_areas_is_refused(tmp_path: Path, case: str) -> Non
     assert all(one.place.key.startswith("columns") for one in several), str(error)
 
 
-def test_the_place_of_a_finding(tmp_path: Path) -> None:
+def test_place_of_nesting_errors(tmp_path: Path) -> None:
     (tmp_path / "t.yaml").write_text(
         "table: t\ncolumns:\n  state: {type: category, values: [a]}\n"
         "  county: {type: category, within: stat, values: {a: [b]}}\n"
@@ -249,7 +249,7 @@ HEADERS = {
 
 
 @pytest.mark.parametrize("text", HEADERS)
-def test_headers_are_told_by_what_is_wrong_with_them(text: str, tmp_path: Path) -> None:
+def test_wrong_headers_are_explained(text: str, tmp_path: Path) -> None:
     """Of a line that may not be a header, nothing is shown but what is like the declared name."""
     with pytest.raises(DpReleaseError) as caught:
         declared(tmp_path, {"state": STATES, "county": county()}, c=text)
@@ -257,7 +257,7 @@ def test_headers_are_told_by_what_is_wrong_with_them(text: str, tmp_path: Path) 
     assert "51000" not in str(caught.value)
 
 
-def test_a_conflict_in_a_file_names_both_rows(tmp_path: Path) -> None:
+def test_conflicting_rows_are_both_named(tmp_path: Path) -> None:
     """Also where the rows before them are repeated."""
     text = "county,state\nUster,ZH\nUster,ZH\nThun,BE\nThun,ZH\n"
     with pytest.raises(DpReleaseError) as caught:

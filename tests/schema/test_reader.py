@@ -38,7 +38,7 @@ def test_scalars_stay_text(text: str) -> None:
     assert parse_yaml(f"a: {text}\n", HERE).values == {"a": text}
 
 
-def test_nothing_is_null_and_quoted_nothing_is_empty() -> None:
+def test_empty_and_quoted_empty_scalars() -> None:
     assert parse_yaml("a:\nb: ''\nc: null\nd: 'null'\n", HERE).values == {
         "a": None,
         "b": "",
@@ -79,7 +79,7 @@ def test_nothing_is_null_and_quoted_nothing_is_empty() -> None:
         ),
     ],
 )
-def test_what_is_not_plain_is_refused(text: str, code: str) -> None:
+def test_yaml_features_beyond_plain_text_are_refused(text: str, code: str) -> None:
     with pytest.raises(DeclarationError, match=code):
         parse_yaml(text, HERE)
 
@@ -98,7 +98,7 @@ def test_what_is_not_plain_is_refused(text: str, code: str) -> None:
         ("a: null\nb: ~\nc: ''\n", [], {"a": None, "b": None, "c": ""}),
     ],
 )
-def test_what_is_wrong_whatever_keys_mean(text: str, told: list[str], values: object) -> None:
+def test_yaml_errors_keep_the_other_values(text: str, told: list[str], values: object) -> None:
     """Findings that leave the rest to be read; nothing is taken for a value that is not written."""
     found: object = None
     try:
@@ -151,7 +151,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("text", BROKEN)
-def test_what_is_no_yaml_is_told_at_the_line_to_mend(text: str) -> None:
+def test_syntax_errors_name_the_line_to_fix(text: str) -> None:
     line, words = BROKEN[text]
     with pytest.raises(DeclarationError, match=words) as caught:
         parse_yaml(text, HERE)
@@ -159,7 +159,7 @@ def test_what_is_no_yaml_is_told_at_the_line_to_mend(text: str) -> None:
     assert "expected" not in str(caught.value)  # no words of the parser's
 
 
-def test_places() -> None:
+def test_places_of_values() -> None:
     document = parse_yaml("a:\n  b:\n    - x\n    - {c: 1}\n", HERE)
     place = document.place("a", "b", 1, "c")
     assert str(place) == "file.yaml:4  a.b[1].c"

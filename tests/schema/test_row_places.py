@@ -66,14 +66,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("one", "other"), SAME)
-def test_spellings_of_one_place(folder: Path, one: Any, other: Any) -> None:
+def test_spellings_of_one_place_overlap(folder: Path, one: Any, other: Any) -> None:
     found = places(folder, one), places(folder, other)
     assert have_common_rows(*found)
     assert have_common_rows(*reversed(found))
 
 
 @pytest.mark.parametrize(("one", "other"), OTHERS)
-def test_different_places(folder: Path, one: Any, other: Any) -> None:
+def test_different_places_do_not_overlap(folder: Path, one: Any, other: Any) -> None:
     found = places(folder, one), places(folder, other)
     assert not have_common_rows(*found)
     assert not have_common_rows(*reversed(found))

@@ -53,7 +53,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("path", TAKEN)
-def test_addresses_that_tell_no_secret(path: str) -> None:
+def test_addresses_without_secrets_are_accepted(path: str) -> None:
     declared = declare(COLUMNS, source={"path": path, "table": "office.people"})
     source = declared.table.source
     assert source is not None
@@ -61,7 +61,7 @@ def test_addresses_that_tell_no_secret(path: str) -> None:
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_an_address_that_is_refused_is_not_told(case: str, tmp_path: Path) -> None:
+def test_refused_addresses_are_not_shown(case: str, tmp_path: Path) -> None:
     path, code = REFUSED[case]
     file = tmp_path / "people.yaml"
     file.write_text(
@@ -75,12 +75,12 @@ def test_an_address_that_is_refused_is_not_told(case: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("case", OTHERS)
-def test_what_says_nothing_of_a_server(case: str) -> None:
+def test_sources_that_are_no_server(case: str) -> None:
     with pytest.raises(DpReleaseError, match=r"DP-SCHEMA-01[14]"):
         declare(COLUMNS, source=OTHERS[case])
 
 
-def test_without_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is told by name, with the extra that has it; no address is tried, and none is told."""
     monkeypatch.setattr(server_link, "DRIVER_PACKAGE", "no_such_driver")
     declared = declare(COLUMNS, source={"path": "postgresql:///?service=census", "table": "t"})
@@ -90,7 +90,7 @@ def test_without_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "pip install 'dprelease[postgres]'" in str(caught.value)
 
 
-def test_a_frame_in_the_place_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frame_replaces_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
     """No connection is made for a table whose rows the caller gives."""
     import pandas as pd
 

@@ -31,7 +31,7 @@ def key(columns: Any, name: str) -> Key:
 
 
 @pytest.mark.parametrize(("name", "column"), [("sex", SEX), ("band", BAND)])
-def test_every_row_has_a_cell(tmp_path: Any, name: str, column: dict[str, Any]) -> None:
+def test_unallocated_rows_have_a_cell(tmp_path: Any, name: str, column: dict[str, Any]) -> None:
     plain = key(columns(tmp_path, age=AGE, **{name: column}), name)
     whole = key(columns(tmp_path, age=AGE, **{name: {**column, **ON}}), name)
     assert plain.leaves_out_rows
@@ -40,13 +40,13 @@ def test_every_row_has_a_cell(tmp_path: Any, name: str, column: dict[str, Any]) 
     assert whole.nulls == whole.others == len(plain.values)
 
 
-def test_other_substitutes_are_kept(tmp_path: Any) -> None:
+def test_fill_and_others_are_kept(tmp_path: Any) -> None:
     """Missing values are not stated, and undeclared codes still belong to a declared value."""
     found = key(columns(tmp_path, sex={**SEX, **ON, "others": "m"}), "sex")
     assert (found.values[found.nulls or 0], found.values[found.others or 0]) == ("_X", "m")
 
 
-def test_each_area_has_one_more_part(tmp_path: Any) -> None:
+def test_each_area_has_an_unallocated_part(tmp_path: Any) -> None:
     county = {"type": "category", "values": {"A": ["a1"], "B": ["b1"], "C": ["c1"]}}
     found = columns(
         tmp_path, region={**REGION, **ON}, county={**county, **ON, "within": "state"},
@@ -97,7 +97,7 @@ WRONG: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_what_would_mislead_is_refused(tmp_path: Any, wrong: str) -> None:
+def test_misleading_unallocated_values_are_refused(tmp_path: Any, wrong: str) -> None:
     with pytest.raises(DpReleaseError) as caught:
         columns(tmp_path, **WRONG[wrong])
     assert "unallocated" in str(caught.value)

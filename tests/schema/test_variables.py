@@ -75,7 +75,7 @@ def codes(path: Path, variables: Mapping[str, str] | None) -> list[str]:
     return [f"{e.code} {e.place.file}:{e.place.line} {e.place.key}" for e in found]
 
 
-def test_a_release_of_a_year(tmp_path: Path) -> None:
+def test_release_with_a_year_variable(tmp_path: Path) -> None:
     path = write(tmp_path)
     release = dprelease.read_release(
         path, variables={**VALUES, "year": 2026, "since": date(2026, 3, 1)}
@@ -105,7 +105,7 @@ def test_a_release_of_a_year(tmp_path: Path) -> None:
         assert not dprelease.verify(copied).ok, forged
 
 
-def test_releases_without_variables_say_nothing_of_them(tmp_path: Path) -> None:
+def test_releases_without_variables(tmp_path: Path) -> None:
     plain = RELEASE.replace("${year}", "2026").replace(" AND day >= ${since}", "")
     plain = plain.replace(
         "variables: {year: integer, since: date, place: text, least: number}\n", ""
@@ -147,7 +147,7 @@ def small(kind: str, where: str, title: str = "t") -> str:
 
 
 @pytest.mark.parametrize(("kind", "value"), KINDS)
-def test_values_are_one_literal(tmp_path: Path, kind: str, value: str) -> None:
+def test_variable_values_are_literals(tmp_path: Path, kind: str, value: str) -> None:
     """Whatever they hold: the condition has the same form for each, and compares with the value."""
     import duckdb
 
@@ -164,7 +164,7 @@ def test_values_are_one_literal(tmp_path: Path, kind: str, value: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "value"), NOT)
-def test_values_of_another_type(tmp_path: Path, kind: str, value: str) -> None:
+def test_variable_values_of_wrong_type_are_refused(tmp_path: Path, kind: str, value: str) -> None:
     path = write(tmp_path, small(kind, ASKS[kind]), SCHEMA.replace("${year}", "2026"))
     assert codes(path, {"v": value}) == ["DP-VAR-004 release.yaml:2 variables.v"]
 
@@ -207,7 +207,7 @@ def test_conditions_with_literals(tmp_path: Path, where: str, value: str) -> Non
 
 
 @pytest.mark.parametrize("where", NO_LITERALS)
-def test_a_variable_that_would_be_no_literal(tmp_path: Path, where: str) -> None:
+def test_variables_outside_of_literals_are_refused(tmp_path: Path, where: str) -> None:
     """In quotes, in comments, in words: it is refused, not pasted."""
     for kind, value in (("integer", "5"), ("text", "a"), ("text", "'")):
         path = write(tmp_path, small(kind, where), SCHEMA.replace("${year}", "2026"))
@@ -236,7 +236,7 @@ NO_NAMES = [
 
 @pytest.mark.parametrize("value", NO_NAMES)
 @pytest.mark.parametrize("spot", ["output", "tables", "ledger", "source"])
-def test_values_that_lead_elsewhere(tmp_path: Path, value: str, spot: str) -> None:
+def test_variable_values_with_paths_are_refused(tmp_path: Path, value: str, spot: str) -> None:
     schema = SCHEMA.replace("${year}", "2026")
     text = small("text", "note = ${v}")
     if spot == "output":
@@ -277,14 +277,14 @@ PLACED: list[tuple[str, str, dict[str, str], list[str]]] = [
 @pytest.mark.parametrize(
     ("text", "values", "found"), [pytest.param(*one[1:], id=one[0]) for one in PLACED]
 )
-def test_what_is_wrong_is_told_with_its_place(
+def test_variable_errors_name_their_place(
     tmp_path: Path, text: str, values: dict[str, str], found: list[str]
 ) -> None:
     told = codes(write(tmp_path, text), values)
     assert [one for one in told if not one.startswith("DP-YAML-001")] == found
 
 
-def test_a_table_by_itself_has_no_variables(tmp_path: Path) -> None:
+def test_variables_in_tables_are_refused(tmp_path: Path) -> None:
     write(tmp_path)
     with pytest.raises((DpReleaseError, Findings), match="DP-YAML-008"):
         read_table(tmp_path / "visits_2026.yaml")
@@ -294,13 +294,13 @@ def test_a_table_by_itself_has_no_variables(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [["year"], ["=1"], ["1x=1"], ["a=1", "a=2"], ["a b=1"], [""]])
-def test_words_that_set_nothing(words: list[str]) -> None:
+def test_invalid_set_options_are_refused(words: list[str]) -> None:
     with pytest.raises(DpReleaseError, match="DP-VAR-008"):
         parse_assignments(words)
     assert parse_assignments(["a=b=c", "b="]) == {"a": "b=c", "b": ""}
 
 
-def test_the_commands(tmp_path: Path) -> None:
+def test_commands_with_variables(tmp_path: Path) -> None:
     path = str(write(tmp_path))
     sets = [word for name, value in VALUES.items() for word in ("--set", f"{name}={value}")]
     for words, code, text in (
@@ -333,7 +333,7 @@ output: out/${year}
 """
 
 
-def test_defaults_are_what_the_release_does_not_say(tmp_path: Path) -> None:
+def test_defaults_apply_to_missing_keys(tmp_path: Path) -> None:
     path = write(tmp_path, SHARING, defaults=DEFAULTS)
     release = dprelease.read_release(path, variables={"year": 2026})
     spec = release.declaration.spec
@@ -366,13 +366,13 @@ WRONG: list[tuple[str, str, str | None, list[str]]] = [
 @pytest.mark.parametrize(
     ("release", "defaults", "found"), [pytest.param(*one[1:], id=one[0]) for one in WRONG]
 )
-def test_defaults_that_are_wrong(
+def test_wrong_defaults_are_refused(
     tmp_path: Path, release: str, defaults: str | None, found: list[str]
 ) -> None:
     assert codes(write(tmp_path, release, defaults=defaults), {"year": "2026"}) == found
 
 
-def test_json_schemas_know_both() -> None:
+def test_json_schemas_have_variables_and_defaults() -> None:
     import jsonschema
     import yaml
 
@@ -417,7 +417,7 @@ def for_readers() -> list[tuple[tuple[str, ...], str, str]]:
 
 
 @pytest.mark.parametrize(("keys", "name", "kind"), for_readers())
-def test_a_variable_stands_in_every_text_for_readers(
+def test_variables_in_every_text_for_readers(
     tmp_path: Path, keys: tuple[str, ...], name: str, kind: str
 ) -> None:
     own = {"methodology": "https://x.example/${year}", "period": "${year}"}

@@ -52,7 +52,9 @@ BAD: list[tuple[str, str, Callable[[Path], Path]]] = [
 
 
 @pytest.mark.parametrize(("code", "made"), [pytest.param(*b[1:], id=b[0]) for b in BAD])
-def test_files_that_hold_no_key(code: str, made: Callable[[Path], Path], tmp_path: Path) -> None:
+def test_files_without_a_key_are_refused(
+    code: str, made: Callable[[Path], Path], tmp_path: Path
+) -> None:
     with pytest.raises(SignatureError) as caught:
         signing_key(made(tmp_path))
     assert caught.value.code == code, str(caught.value)
@@ -79,14 +81,14 @@ def test_passphrases(tmp_path: Path) -> None:
     assert read_key(copied(tmp_path), lambda _: pytest.fail("asked")).sign(b"m", "n").holds(b"m")
 
 
-def test_no_secret_is_told(tmp_path: Path) -> None:
+def test_secrets_are_not_shown(tmp_path: Path) -> None:
     assert repr(held(tmp_path)) == "<an Ed25519 key>"
     with pytest.raises(SignatureError) as caught:
         signing_key(copied(tmp_path, "id_locked"), "hunter2")
     assert "hunter2" not in str(caught.value) + repr(caught.value.__dict__)
 
 
-def test_a_key_with_a_passphrase_and_no_package_that_opens_it(
+def test_locked_key_without_bcrypt_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from cryptography.exceptions import UnsupportedAlgorithm
@@ -101,7 +103,7 @@ def test_a_key_with_a_passphrase_and_no_package_that_opens_it(
 
 
 @openssh
-def test_keys_that_an_agent_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_held_by_an_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, alone = copied(tmp_path), tmp_path / "alone"
     alone.mkdir()
     shutil.copy(path.with_suffix(".pub"), alone / "id.pub")
@@ -136,7 +138,7 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("answer", [*ANSWERS, "none"])
-def test_what_ssh_keygen_may_answer(
+def test_answers_of_ssh_keygen_are_checked(
     answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it says is checked before anybody relies on it."""

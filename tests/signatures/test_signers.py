@@ -128,7 +128,7 @@ def taken(text: str, folder: Path) -> bool | None:
     return verdict.is_accepted
 
 
-def test_each_line_is_taken_as_openssh_took_it(tmp_path: Path) -> None:
+def test_each_line_is_judged_like_openssh(tmp_path: Path) -> None:
     """By the verdicts of `vectors`, over lines that differ in one place."""
     verdicts = json.loads((VECTORS / "allowed_signers.json").read_text())
     assert list(verdicts) == list(dict.fromkeys(LINES))
@@ -137,7 +137,7 @@ def test_each_line_is_taken_as_openssh_took_it(tmp_path: Path) -> None:
             assert bool(taken(f"{line}{end}", tmp_path)) is verdict, line
 
 
-def test_lists_that_openssh_would_not_read_are_none(tmp_path: Path) -> None:
+def test_lists_unreadable_by_openssh_are_refused(tmp_path: Path) -> None:
     """It stops at a broken line, so nothing behind one counts."""
     broken = [line for line in LINES if taken(line, tmp_path) is None]
     assert len(broken) > 30
@@ -159,7 +159,7 @@ def lists(seed: int) -> Iterator[str]:
 
 
 @openssh
-def test_openssh_says_the_same_of_lists(tmp_path: Path) -> None:
+def test_lists_are_judged_like_openssh(tmp_path: Path) -> None:
     """It skips broken lines of others, for it asks about one name: such lists are none here."""
     message, signature = (VECTORS / "message.txt").read_bytes(), VECTORS / "message.txt.sig"
     path = tmp_path / "allowed_signers"
@@ -196,7 +196,7 @@ def test_local_times_are_standard_times(
         time.tzset()
 
 
-def judged(text: str, folder: Path) -> bool:
+def is_accepted(text: str, folder: Path) -> bool:
     verdict = signers_of(text, "allowed_signers").judge(held(folder).public, MANIFESTS, NOW)
     assert verdict.known or KEY.split()[1] not in text
     assert bool(verdict.refusal) == (verdict.known and not verdict.is_accepted)
@@ -205,16 +205,16 @@ def judged(text: str, folder: Path) -> bool:
 
 @pytest.mark.parametrize("text", ALLOWED)
 def test_keys_that_may_sign(text: str, tmp_path: Path) -> None:
-    assert judged(text, tmp_path)
+    assert is_accepted(text, tmp_path)
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_keys_that_may_not(text: str, tmp_path: Path) -> None:
-    assert not judged(text, tmp_path)
+def test_keys_that_may_not_sign(text: str, tmp_path: Path) -> None:
+    assert not is_accepted(text, tmp_path)
 
 
 @pytest.mark.parametrize(("line", "problem"), NO_LISTS)
-def test_what_is_no_list(line: str, problem: str, tmp_path: Path) -> None:
+def test_invalid_lists_name_the_line(line: str, problem: str, tmp_path: Path) -> None:
     """Whatever else is in it, and told with its line."""
     good = f"{WHO} {KEY}\n" if line and not line.startswith("#") else ""
     path = tmp_path / "allowed_signers"
@@ -227,7 +227,7 @@ def test_what_is_no_list(line: str, problem: str, tmp_path: Path) -> None:
 
 
 @openssh
-def test_openssh_says_the_same(tmp_path: Path) -> None:
+def test_every_line_is_judged_like_openssh(tmp_path: Path) -> None:
     """Of every line above, but for what is refused here and followed there: authorities."""
     message, signature = (VECTORS / "message.txt").read_bytes(), VECTORS / "message.txt.sig"
     path = tmp_path / "allowed_signers"
@@ -240,7 +240,7 @@ def test_openssh_says_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["missing", "folder", "binary", "large"])
-def test_files_that_hold_no_list(kind: str, tmp_path: Path) -> None:
+def test_files_without_a_list_are_refused(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "allowed_signers"
     if kind == "folder":
         path.mkdir()

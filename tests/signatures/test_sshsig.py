@@ -31,7 +31,7 @@ def is_one(text: bytes) -> bool:
     return found.namespace == MANIFESTS and found.holds(MESSAGE)
 
 
-def test_the_bytes_are_those_of_openssh(tmp_path: Path) -> None:
+def test_signatures_equal_openssh(tmp_path: Path) -> None:
     key = held(tmp_path)
     assert key.sign(MESSAGE, MANIFESTS).to_armor() == SIGNED
     assert key.sign(MESSAGE, "file").to_armor() == (VECTORS / "message.txt.file.sig").read_bytes()
@@ -41,7 +41,7 @@ def test_the_bytes_are_those_of_openssh(tmp_path: Path) -> None:
     assert fingerprint(key.public).startswith("SHA256:")
 
 
-def test_every_single_bit_counts() -> None:
+def test_any_changed_bit_invalidates_the_signature() -> None:
     """Of all that is signed, and of the frame; but for the name of the digest, it is one of two."""
     blob = blob_of(SIGNED)
     for at in range(8 * len(blob)):
@@ -67,7 +67,7 @@ def test_every_single_bit_counts() -> None:
         ((VECTORS / "message.txt.ecdsa.sig").read_bytes(), "ssh-ed25519"),
     ],
 )
-def test_what_is_no_signature(text: bytes, problem: str) -> None:
+def test_invalid_signatures_are_refused(text: bytes, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         Signature.from_armor(text)
 
@@ -94,13 +94,13 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_forms_of_a_file(form: str) -> None:
+def test_accepted_file_layouts(form: str) -> None:
     text, wanted = FORMS[form]
     assert is_one(text) is wanted
 
 
 @openssh
-def test_openssh_takes_the_same_forms(tmp_path: Path) -> None:
+def test_openssh_accepts_the_same_layouts(tmp_path: Path) -> None:
     """Versions after 9.2 may take a carriage return on the first line too."""
     signers, path = tmp_path / "allowed_signers", tmp_path / "m.sig"
     signers.write_text(f"me {public()}\n")
@@ -110,7 +110,7 @@ def test_openssh_takes_the_same_forms(tmp_path: Path) -> None:
         assert found is wanted or (found and "carriage" in form), form
 
 
-def test_base64_has_one_text(tmp_path: Path) -> None:
+def test_base64_padding_bits_must_be_zero(tmp_path: Path) -> None:
     """Bits that stand for nothing are zero, as OpenSSH wants them."""
     body = base64.b64encode(blob_of(SIGNED))
     assert body.endswith(b"=")
@@ -122,11 +122,11 @@ def test_base64_has_one_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("other", [b"another message\n", b"", MESSAGE + b"\n", MESSAGE[:-1]])
-def test_signatures_of_something_else(other: bytes) -> None:
+def test_signature_of_another_message_fails(other: bytes) -> None:
     assert not Signature.from_armor(SIGNED).holds(other)
 
 
-def test_a_signature_of_one_purpose_is_none_of_another(tmp_path: Path) -> None:
+def test_signature_is_bound_to_its_namespace(tmp_path: Path) -> None:
     """The namespace is signed: to write another one into the file changes what holds."""
     made = Signature.from_armor((VECTORS / "message.txt.file.sig").read_bytes())
     assert made.holds(MESSAGE)
@@ -135,7 +135,7 @@ def test_a_signature_of_one_purpose_is_none_of_another(tmp_path: Path) -> None:
 
 
 @openssh
-def test_openssh_takes_ours_and_we_take_its(tmp_path: Path) -> None:
+def test_signatures_interoperate_with_openssh(tmp_path: Path) -> None:
     signers, path = tmp_path / "allowed_signers", tmp_path / "m.sig"
     for name, passphrase in (("a", ""), ("b", "other")):
         made = keygen("-q", "-t", "ed25519", "-N", passphrase, "-f", tmp_path / name)

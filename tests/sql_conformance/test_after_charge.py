@@ -58,13 +58,13 @@ def test_no_statement_fails_after_the_charge(
 
 
 @pytest.mark.parametrize("total", TOTALS)
-def test_an_aggregate_without_a_number_is_null(total: str, schemas: list[Path]) -> None:
+def test_undefined_aggregates_are_null(total: str, schemas: list[Path]) -> None:
     found = dprelease.sql(f"{CORE} SELECT {total} AS x FROM t", schemas, epsilon=50)
     assert found["x"].isna().all()
 
 
 @pytest.mark.parametrize("form", ["{}", "CASE WHEN n > 30 THEN {} END"])
-def test_a_function_without_a_value_is_null(form: str, schemas: list[Path]) -> None:
+def test_undefined_function_values_are_null(form: str, schemas: list[Path]) -> None:
     items = [f"{form.format(cell)} AS x{i}" for i, cell in enumerate(FUNCTIONS)]
     found = dprelease.sql(f"{CORE} SELECT {', '.join(items)} FROM t", schemas, epsilon=50)
     assert found.isna().all(axis=None)

@@ -39,7 +39,7 @@ def exact() -> Iterator[duckdb.DuckDBPyConnection]:
         yield link
 
 
-def test_listed_functions_are_functions_of_their_arguments_alone() -> None:
+def test_listed_functions_are_pure() -> None:
     with duckdb.connect() as link:
         rows = link.execute(FUNCTIONS).fetchall()
     kinds = {"scalar": SCALAR_NAMES, "aggregate": AGGREGATES, "window": WINDOW_FUNCTIONS}
@@ -76,7 +76,7 @@ list_sum(LIST(n)), SUM(n) FILTER (sex = 'F') / SUM(n), BOOL_AND(n > 1), COUNT(DI
 
 
 @pytest.mark.parametrize("end", [f"{ITEMS} FROM c ORDER BY ALL", f"{AGGREGATED} FROM c"])
-def test_results_are_those_of_duckdb(
+def test_results_equal_duckdb(
     end: str, schemas: list[Path], exact: duckdb.DuckDBPyConnection
 ) -> None:
     text = f"{CORE} SELECT {end}"
@@ -96,7 +96,7 @@ def _plain(value: object) -> object:
     return pytest.approx(float(value), rel=1e-6)  # type: ignore[arg-type]
 
 
-def test_a_list_of_quantiles_measures_the_item_alone(schemas: list[Path]) -> None:
+def test_item_of_quantile_list_measures_one_quantile(schemas: list[Path]) -> None:
     texts = ["QUANTILE_CONT(age, [0.25, 0.5])[2]", "QUANTILE_CONT(age, 0.5)"]
     plans = [
         dprelease.sql(f"EXPLAIN SELECT {text} AS v FROM people", schemas, epsilon=1)
@@ -130,7 +130,7 @@ LONE = ["MAD", "ENTROPY", "GEOMEAN", "PRODUCT", "HISTOGRAM", "LIST", "ARRAY_AGG"
 
 
 @pytest.mark.parametrize("name", LONE)
-def test_they_stay_refused_over_rows_of_people(name: str, schemas: list[Path]) -> None:
+def test_functions_over_rows_stay_refused(name: str, schemas: list[Path]) -> None:
     for text in (
         f"SELECT {name}(income) FROM people",
         f"SELECT state, {name}(age) FROM people GROUP BY 1",

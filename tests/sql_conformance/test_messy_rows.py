@@ -222,7 +222,7 @@ ANSWERED = [
 
 
 @pytest.mark.parametrize("text", ANSWERED)
-def test_answers_are_those_of_duckdb(
+def test_answers_equal_duckdb(
     text: str, schema: Path, frame: pd.DataFrame, exact: duckdb.DuckDBPyConnection
 ) -> None:
     found, expected = ask(text, schema, frame), exact.execute(text).df()
@@ -308,7 +308,7 @@ WITHOUT_VALUE = [
 
 
 @pytest.mark.parametrize("text", WITHOUT_VALUE)
-def test_what_has_no_value_is_null(text: str, schema: Path, frame: pd.DataFrame) -> None:
+def test_undefined_values_are_null(text: str, schema: Path, frame: pd.DataFrame) -> None:
     assert ask(text, schema, frame)["v"].isna().all()
 
 
@@ -358,7 +358,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("text", "reason"), REFUSED)
-def test_a_refusal_says_why(
+def test_refusals_name_the_reason(
     text: str,
     reason: str,
     schema: Path,

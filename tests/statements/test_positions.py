@@ -18,9 +18,7 @@ NASTY = ["F", "M", "", " ELSE ", "a ELSE b END", "x' END", "CASE ", "''", "NULL"
     st.one_of(st.none(), st.sampled_from(NASTY)),
     st.booleans(),
 )
-def test_texts_are_found_where_they_stand(
-    values: list[str], text: str | None, groups: bool
-) -> None:
+def test_positions_of_constant_texts(values: list[str], text: str | None, groups: bool) -> None:
     """Also if they look like SQL; what is missing or none of them is told apart from all."""
     told = "NULL::VARCHAR" if text is None else quoting.text(text)
     position = listed_position_sql(values, "t", groups=groups)
@@ -36,7 +34,7 @@ def test_texts_are_found_where_they_stand(
     st.lists(st.one_of(st.none(), st.sampled_from(NASTY)), min_size=1, max_size=9),
     st.booleans(),
 )
-def test_texts_of_a_column_are_found_too(
+def test_positions_of_column_texts(
     values: list[str], texts: list[str | None], groups: bool
 ) -> None:
     """Engines answer columns by other code than the one that folds constants."""
@@ -57,12 +55,12 @@ def _places(values: list[str], text: str | None) -> tuple[int | None, int]:
 @pytest.mark.parametrize(
     ("position", "place"), [("NULL", 7), ("3", 3), ("CASE WHEN false THEN 1 ELSE 2 END", 2)]
 )
-def test_what_is_no_list_has_another_place_too(position: str, place: int) -> None:
+def test_positions_outside_of_lists(position: str, place: int) -> None:
     with duckdb.connect() as link:
         assert link.execute(f"SELECT {position_or_sql(position, 7)}").fetchone() == (place,)
 
 
-def test_longer_lists_are_looked_up_in_a_table() -> None:
+def test_long_lists_use_a_lookup_table() -> None:
     values = [str(i) for i in range(COMPARED + 1)]
     assert listed_position_sql(values, "t", groups=False) is None
     assert listed_position_sql(values, "t", groups=True) is not None

@@ -25,16 +25,16 @@ QUERIES = [
 @pytest.mark.parametrize(
     ("example", "query"), QUERIES, ids=lambda value: getattr(value, "name", value)
 )
-def test_sql_is_the_one_that_was_reviewed(example: str, query: Query) -> None:
+def test_sql_equals_the_snapshot(example: str, query: Query) -> None:
     path = SNAPSHOTS / f"{example}.{query.name}.sql"
     assert compile_without_data(query).text + "\n" == path.read_text(encoding="utf-8")
 
 
-def test_no_snapshot_is_left_over() -> None:
+def test_no_snapshot_is_unused() -> None:
     assert {path.stem for path in SNAPSHOTS.iterdir()} == {f"{e}.{q.name}" for e, q in QUERIES}
 
 
-def test_the_hash_of_rows_has_a_test_vector() -> None:
+def test_row_hash_test_vector() -> None:
     """The same numbers in SQL, in NumPy, and in any other language."""
     with duckdb.connect() as connection:
         row = "FROM (SELECT 'anna|1' AS id, 12::BIGINT AS cell, 7::BIGINT AS n)"

@@ -1,4 +1,4 @@
-"""What is said at the end of a run is what is on the disk and in the ledger, whatever failed (V85).
+"""The message at the end of a run fits the disk and the ledger, whichever system call failed (V85).
 
 And what is readable after a kill at any system call is charged (V80).
 """
@@ -36,7 +36,7 @@ LONG = 10
 """Of runs of which every so many calls fail, all take minutes."""
 
 
-def swept(folder: Path, faults: Path, way: str, mode: str, first: int, every: int) -> str:
+def run_with_faults(folder: Path, faults: Path, way: str, mode: str, first: int, every: int) -> str:
     (folder / "tmp").mkdir(parents=True)
     environment = dict(os.environ, PYTHONPATH=str(ROOT), LD_PRELOAD=str(faults))
     command = [sys.executable, "-m", "tests.system.faulty_runs", str(folder), way, mode]
@@ -70,10 +70,10 @@ SOME = [
 
 @pytest.mark.share(0.15)
 @pytest.mark.parametrize(("way", "mode", "every"), SOME, ids=str)
-def test_some_system_calls_fail(
+def test_messages_are_right_if_some_system_calls_fail(
     way: str, mode: str, every: int, tmp_path: Path, faults: Path
 ) -> None:
-    told = swept(tmp_path, faults, way, mode, 7, every)
+    told = run_with_faults(tmp_path, faults, way, mode, 7, every)
     assert told.splitlines()[-1].endswith("problems 0"), told
 
 
@@ -84,7 +84,9 @@ STEPS = {"formats": 3}
 @pytest.mark.audit
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("way", WAYS)
-def test_every_system_call_fails(way: str, mode: str, tmp_path: Path, faults: Path) -> None:
+def test_messages_are_right_if_any_system_call_fails(
+    way: str, mode: str, tmp_path: Path, faults: Path
+) -> None:
     every = STEPS.get(way, 1)
-    told = swept(tmp_path, faults, way, mode, 1 + MODES.index(mode) % every, every)
+    told = run_with_faults(tmp_path, faults, way, mode, 1 + MODES.index(mode) % every, every)
     assert told.splitlines()[-1].endswith("problems 0"), told

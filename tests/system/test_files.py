@@ -30,7 +30,7 @@ def test_sizes_in_words_are_exact(size: int) -> None:
 
 
 @pytest.mark.parametrize("most", [3, 1 << 10, 1 << 16, (1 << 16) + 5])
-def test_a_limit_is_rendered_as_it_is(most: int, tmp_path: Path) -> None:
+def test_size_limit_is_exact(most: int, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"x" * most)
     assert len(read_file(path, most)) == most
@@ -40,7 +40,7 @@ def test_a_limit_is_rendered_as_it_is(most: int, tmp_path: Path) -> None:
     assert reason_of(caught.value) == f"it is larger than {size_text(most)}"
 
 
-def test_reasons_within_a_sentence() -> None:
+def test_reasons_in_the_middle_of_a_sentence() -> None:
     """Units and the names of encodings stay as they are written."""
     for number in errno.errorcode:
         words = os.strerror(number)
@@ -50,7 +50,7 @@ def test_reasons_within_a_sentence() -> None:
     assert reason_of(OSError(), "not readable") == "not readable"
 
 
-def test_a_journal_that_comes_and_goes_is_not_unreadable(
+def test_vanishing_journal_is_not_unreadable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another process removes its journal, and creates the next, between two checks of one."""

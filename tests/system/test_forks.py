@@ -46,7 +46,7 @@ def told_by_child(work: Callable[[], object]) -> str:
     return answer
 
 
-def test_a_maker_is_told_from_its_children(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_maker_is_distinguished_from_its_children(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever their numbers: also in a grandchild, and in a process of `multiprocessing`."""
     monkeypatch.setattr(os, "getpid", lambda: 1)
     maker = Maker()
@@ -65,7 +65,7 @@ RELEASES: dict[str, Callable[[Path], Declaration]] = {
     "central": lambda folder: read_declaration(write(folder)),
     "with a ledger": lambda folder: read_declaration(release_with_ledger(folder)),
     "local": lambda folder: read_declaration(test_local.write(folder)),
-    "federated": lambda folder: test_federated.declared(test_federated.write(folder, 1)),
+    "federated": lambda folder: test_federated.read_party(test_federated.write(folder, 1)),
 }
 
 
@@ -110,7 +110,9 @@ PLACES = [*((kind, 1) for kind in RELEASES), ("with a ledger", 2)]
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize(("place", "how"), thinned(PLACES, ["goes on", "raises"], together=1))
-def test_a_run_is_its_makers(place: tuple[str, int], how: str, tmp_path: Path) -> None:
+def test_forked_child_does_not_publish_the_run(
+    place: tuple[str, int], how: str, tmp_path: Path
+) -> None:
     """The parent publishes once, as if nothing had been; what the child says names no value."""
     kind, at = place
     declaration = RELEASES[kind](tmp_path)
@@ -129,7 +131,7 @@ def test_a_run_is_its_makers(place: tuple[str, int], how: str, tmp_path: Path) -
         assert verify(folder, ledger=tmp_path / "ledger.sqlite").ok
 
 
-def test_a_reservation_is_its_makers(tmp_path: Path) -> None:
+def test_forked_child_can_not_change_a_reservation(tmp_path: Path) -> None:
     """Not given back, advanced or settled by a child, while it is held and before a row is read."""
     release_with_ledger(tmp_path)
     ledger = Ledger(tmp_path / "ledger.sqlite")
@@ -154,7 +156,7 @@ def test_a_reservation_is_its_makers(tmp_path: Path) -> None:
     ledger.fail(reservation)
 
 
-def test_a_child_that_unwinds_gives_nothing_back(tmp_path: Path) -> None:
+def test_forked_child_does_not_cancel_reservations(tmp_path: Path) -> None:
     release_with_ledger(tmp_path)
     ledger = Ledger(tmp_path / "ledger.sqlite")
     declaration = read_declaration(tmp_path / "release.yaml")
@@ -181,7 +183,7 @@ def test_a_child_that_unwinds_gives_nothing_back(tmp_path: Path) -> None:
     assert kinds == ["open", "reserve", "read", "commit"]
 
 
-def test_a_folder_stays_when_a_child_unwinds(tmp_path: Path) -> None:
+def test_forked_child_does_not_remove_folders(tmp_path: Path) -> None:
     child = None
     try:
         with private_folder(tmp_path, "p-") as folder:
@@ -199,7 +201,7 @@ def test_a_folder_stays_when_a_child_unwinds(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_session_is_its_makers(tmp_path: Path) -> None:
+def test_forked_child_can_not_use_the_session(tmp_path: Path) -> None:
     """Nothing is asked, charged or registered in a child; what is left can be looked at."""
     (tmp_path / "people.yaml").write_text(SCHEMA)
     session = dprelease.Session(schema=tmp_path / "people.yaml", epsilon=2)

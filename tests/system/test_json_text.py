@@ -20,5 +20,5 @@ def test_many_items_are_refused_in_every_encoding(encoding: str, text: str) -> N
 
 
 @pytest.mark.parametrize("text", ['{"a": ["\u0122", "\\\\", "\\"", 1]}', "[]", '"\U0001f600"'])
-def test_what_is_read_is_what_json_says(text: str) -> None:
+def test_parsed_json_equals_the_standard_library(text: str) -> None:
     assert parse_json(text.encode()) == json.loads(text)

@@ -1,4 +1,4 @@
-"""What a process owns is told by a lock that dies with it, not by its number (V86)."""
+"""A lock that ends with its process marks what it owns, not the process number (V86)."""
 
 from __future__ import annotations
 
@@ -44,9 +44,7 @@ def holder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[subproces
         yield found
 
 
-def test_a_folder_stays_as_long_as_its_holder(
-    holder: subprocess.Popen[str], tmp_path: Path
-) -> None:
+def test_folder_stays_while_its_holder_lives(holder: subprocess.Popen[str], tmp_path: Path) -> None:
     remove_stale(tmp_path, "p-")
     (left,) = tmp_path.iterdir()
     assert (left / "spilled").read_text() == "rows"
@@ -62,7 +60,7 @@ def test_a_folder_stays_as_long_as_its_holder(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_folders_without_a_lock_are_leftovers(tmp_path: Path) -> None:
+def test_folders_without_a_lock_are_removed(tmp_path: Path) -> None:
     """Those of older versions, and of a process that was killed before it had the lock."""
     (tmp_path / f"p-{os.getpid()}-x" / "spill").mkdir(parents=True)
     (tmp_path / "p-file").write_text("not a folder")
@@ -72,7 +70,7 @@ def test_folders_without_a_lock_are_leftovers(tmp_path: Path) -> None:
     assert (ROOT / "dprelease").is_dir()
 
 
-def test_folders_made_and_swept_at_once(tmp_path: Path) -> None:
+def test_concurrent_creation_and_cleanup_of_folders(tmp_path: Path) -> None:
     """Who makes one while others look for leftovers has it, with its lock, as long as it wants."""
     lost: list[str] = []
 
@@ -111,7 +109,7 @@ def test_one_lock_has_one_holder(tmp_path: Path) -> None:
     second.release()
 
 
-def test_a_child_does_not_keep_a_lock(tmp_path: Path) -> None:
+def test_forked_child_does_not_keep_a_lock(tmp_path: Path) -> None:
     """A worker that outlives the run that forked it is not that run."""
     path = tmp_path / "lock"
     ours, theirs = os.pipe()
@@ -133,7 +131,7 @@ def test_a_child_does_not_keep_a_lock(tmp_path: Path) -> None:
     os.close(theirs)
 
 
-def test_a_lock_is_no_link(tmp_path: Path) -> None:
+def test_lock_refuses_symlinks(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("kept")
     (tmp_path / "lock").symlink_to(tmp_path / "precious")
     with pytest.raises(OSError, match="symbolic"):

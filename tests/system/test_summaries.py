@@ -38,7 +38,7 @@ class Cells(HTMLParser):
         self.texts.append(data)
 
 
-def test_texts_of_others_are_shown_as_texts() -> None:
+def test_texts_in_summaries_are_escaped() -> None:
     shown = Shown([("<script>", 1), ("b\tc", 2)])
     cells = Cells(shown._repr_html_())
     assert "script" not in cells.tags
@@ -55,7 +55,7 @@ def test_long_tables_are_cut(number: int) -> None:
         assert ("and 7 more" in text) == (number > MOST_ROWS)
 
 
-def test_what_people_see(tmp_path: Path) -> None:
+def test_summaries_of_plans_sessions_and_tables(tmp_path: Path) -> None:
     session = dprelease.Session(SCHEMA, epsilon="9.8")
     df = frame()
     df.dp.use(session)

@@ -24,7 +24,7 @@ KEYS = {
 @pytest.mark.parametrize("kind", KEYS)
 @pytest.mark.parametrize("size", [0, 1, 7, 8, 1000])
 @pytest.mark.parametrize("few", [0, 1 << 16])
-def test_taken_as_arrow_takes(
+def test_key_values_equal_those_of_arrow(
     kind: str, size: int, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(arrays, "FEW_VALUES", few)
@@ -41,7 +41,7 @@ def test_taken_as_arrow_takes(
 
 @pytest.mark.parametrize("step", ["1", "0.5", "0.001", "10", "25", "0.00000000000000001"])
 @pytest.mark.parametrize("few", [0, 1 << 16])
-def test_multiples_are_exact_either_way(
+def test_scaled_steps_are_exact_with_and_without_arrow(
     step: str, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(arrays, "FEW_VALUES", few)
@@ -55,7 +55,7 @@ def test_multiples_are_exact_either_way(
 
 @pytest.mark.parametrize("step", ["1", "0.25"])
 @pytest.mark.parametrize("size", [0, 1, 9])
-def test_what_is_left_out_is_in_no_buffer(step: str, size: int) -> None:
+def test_null_values_are_in_no_buffer(step: str, size: int) -> None:
     steps = np.arange(size) + 77
     empty = steps % 2 == 1
     values = arrays.scale_steps(steps, Fraction(step))
@@ -70,7 +70,7 @@ def test_what_is_left_out_is_in_no_buffer(step: str, size: int) -> None:
     assert not held[empty].any()
 
 
-def test_unknown_fractions_are_empty() -> None:
+def test_nan_and_infinity_are_null() -> None:
     found = arrays.float_array(np.array([0.5, np.nan, np.inf, -1.0]))
     found.validate(full=True)
     assert found.to_pylist() == [0.5, None, None, -1.0]

@@ -13,7 +13,7 @@ from dprelease.tables.formats import PUBLISHED_FORMAT, part_files
 GROUPS, ROWS = 24, 1 << 16
 
 
-def test_what_was_read_is_not_held(tmp_path: Path) -> None:
+def test_read_batches_are_not_kept_in_memory(tmp_path: Path) -> None:
     """Of a file, and of each part of a table, a group of rows at a time and no more."""
     rng = np.random.default_rng(1)
     table = pa.table({"n": rng.integers(0, 2**60, ROWS)})  # nothing that could be compressed
@@ -32,7 +32,7 @@ def test_what_was_read_is_not_held(tmp_path: Path) -> None:
         assert most < GROUPS * table.nbytes / 2
 
 
-def test_parts_come_by_their_numbers(tmp_path: Path) -> None:
+def test_parts_are_read_in_order_of_their_numbers(tmp_path: Path) -> None:
     """However their areas are called, and above 99,999 of them."""
     table = tmp_path / "t.parquet"
     names = ["a=z/part-00000", "a=y/part-00002", "a=x/part-99999", "a=b/part-100000"]

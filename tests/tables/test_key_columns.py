@@ -36,7 +36,7 @@ def space(names: list[str]) -> KeySpace:
     st.integers(0, 2000),
     st.integers(0, 2000),
 )
-def test_every_way_gives_the_same_keys(keys: KeySpace, first: int, length: int) -> None:
+def test_all_methods_give_the_same_keys(keys: KeySpace, first: int, length: int) -> None:
     first = min(first, keys.size)
     last = min(first + length, keys.size)
     made = PublicKeys(keys)
@@ -49,7 +49,9 @@ def test_every_way_gives_the_same_keys(keys: KeySpace, first: int, length: int) 
 
 @pytest.mark.parametrize("notes", [{}, {"role": "key", "label": "x"}])
 @pytest.mark.parametrize("cuts", [[0, 7200], [0, 1, 601, 3000, 7200], [0, 5000, 5001, 7200]])
-def test_codes_make_the_same_file(cuts: list[int], notes: dict[str, str], tmp_path: Path) -> None:
+def test_dictionary_codes_give_the_same_file(
+    cuts: list[int], notes: dict[str, str], tmp_path: Path
+) -> None:
     """To the byte, wherever batches begin."""
     made = PublicKeys(space(["text", "many", "flag", "day"]))
     found = []
@@ -77,9 +79,7 @@ def test_codes_make_the_same_file(cuts: list[int], notes: dict[str, str], tmp_pa
     first=st.integers(0, 10_000),
     cells=st.integers(1, 9_000),
 )
-def test_codes_that_are_copied_are_those_that_are_counted(
-    stride: int, size: int, first: int, cells: int
-) -> None:
+def test_repeated_codes_equal_computed_ones(stride: int, size: int, first: int, cells: int) -> None:
     """Wherever a range begins and ends, and however often the values are gone through."""
     last = first + cells
     counted = [cell // stride - first // stride for cell in range(first, last)]

@@ -102,14 +102,14 @@ def test_shares_of_some_cells(published: dprelease.PublishedRelease) -> None:
         ({"column": "n", "table": "by_year", "within": "city"}, "not one of the keys"),
     ],
 )
-def test_what_has_no_shares(
+def test_impossible_shares_are_refused(
     published: dprelease.PublishedRelease, arguments: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(QueryError, match=f"(?s)DP-COMPARE-003.*{words}"):
         published.share(**arguments)
 
 
-def test_differences_and_ratios_are_those_of_compare(
+def test_differences_and_ratios_equal_compare(
     published: dprelease.PublishedRelease,
 ) -> None:
     cells = {"cells": {"sex": "m"}, "other_cells": {"sex": "f"}}
@@ -206,7 +206,7 @@ def test_frames_of_every_library(
         (lambda one: one.share("n", table="by_year", cells={3: object()}), QueryError, "-002"),
     ],
 )
-def test_wrong_arguments(
+def test_wrong_comparison_arguments_are_refused(
     published: dprelease.PublishedRelease, ask: Callable[[Any], Any], kind: type, code: str
 ) -> None:
     with pytest.raises(kind, match=code):
@@ -214,7 +214,7 @@ def test_wrong_arguments(
 
 
 @pytest.mark.parametrize("kind", [str, pd.Timestamp, np.datetime64, date.fromisoformat])
-def test_cells_of_a_day(kind: Callable[[str], object], tmp_path: Path) -> None:
+def test_cells_selected_by_day(kind: Callable[[str], object], tmp_path: Path) -> None:
     days = pd.date_range("2024-01-01", periods=3).repeat([100, 200, 300])
     columns = {"day": {"type": "date", "lower": "2024-01-01", "upper": "2024-01-03"}}
     release = dprelease.Release(

@@ -89,7 +89,7 @@ def laplace_pmf(scale: int, reach: int) -> dict[int, float]:
 
 
 @pytest.mark.parametrize("scales", [(3, 3), (2, 9), (7, 1)])
-def test_a_change_of_counts_is_covered(scales: tuple[int, int]) -> None:
+def test_change_of_counts_has_stated_coverage(scales: tuple[int, int]) -> None:
     """The width is the quantile of the difference of both noises, by enumeration of all pairs."""
     noises = [DiscreteLaplace(Fraction(scale)) for scale in scales]
     width = difference_width(noises[0], noises[1], 1.0, 0.95)
@@ -103,7 +103,7 @@ def test_a_change_of_counts_is_covered(scales: tuple[int, int]) -> None:
     assert missed(width - 1.5) > 0.05
 
 
-def test_a_ratio_differs_from_1_where_a_change_differs_from_0() -> None:
+def test_ratio_interval_has_1_iff_change_interval_has_0() -> None:
     """Fieller's interval contains the ratio 1 if and only if the difference may be 0."""
     noise = DiscreteLaplace(Fraction(4))
     rng = np.random.default_rng(3)
@@ -119,7 +119,7 @@ def test_a_ratio_differs_from_1_where_a_change_differs_from_0() -> None:
     assert np.array_equal(((low > 0) | (high < 0))[sure], ((least > 1) | (most < 1))[sure])
 
 
-def test_normal_ratios_are_those_of_fieller() -> None:
+def test_normal_ratios_equal_fieller_intervals() -> None:
     """The ends are the ratios t at which |new - t old| is the margin of this difference."""
     errors = np.array([3.0, 2.0]), np.array([1.5, 4.0])
     old, new = np.array([40.0, 100.0]), np.array([44.0, 80.0])
@@ -139,7 +139,7 @@ def values(release: Path, table: str) -> pd.DataFrame:
     return frame.set_index([name for name in ("sex", "kind") if name in frame])
 
 
-def test_changes_are_those_of_the_published_values(releases: tuple[Path, Path]) -> None:
+def test_changes_equal_differences_of_published_values(releases: tuple[Path, Path]) -> None:
     old, new = (values(release, "by_sex") for release in releases)
     found = dprelease.compare(*releases, table="by_sex").set_index(["column", "sex"])
     for name in ("n", "income", "mean", "median", "tens", "positive"):
@@ -197,7 +197,7 @@ def test_two_cells_of_a_table_with_one_key(releases: tuple[Path, Path]) -> None:
     assert change == data.loc["m", "n"] - data.loc["f", "n"]
 
 
-def test_a_total_without_keys(releases: tuple[Path, Path]) -> None:
+def test_change_of_total_without_keys(releases: tuple[Path, Path]) -> None:
     found = dprelease.compare(*releases, table="family_total").set_index("column")
     old, new = (pd.read_parquet(one / "estimates/family_total.parquet") for one in releases)
     assert found.loc["n", "change"] == pytest.approx(new["n"][0] - old["n"][0])
@@ -221,7 +221,7 @@ def test_wrong_tables_and_cells_are_refused(
     assert caught.value.code == code
 
 
-def test_the_same_cells_of_one_release_are_refused(releases: tuple[Path, Path]) -> None:
+def test_same_cells_of_one_release_are_refused(releases: tuple[Path, Path]) -> None:
     same: dict[str, Any] = {"old_cells": {"sex": "f"}, "new_cells": {"sex": np.str_("f")}}
     for cells in ({}, same):
         with pytest.raises(QueryError) as caught:
@@ -260,7 +260,7 @@ def test_changed_files_are_refused(releases: tuple[Path, Path], tmp_path: Path) 
     assert caught.value.code == "DP-VERIFY-004"
 
 
-def test_on_the_command_line(releases: tuple[Path, Path], tmp_path: Path) -> None:
+def test_compare_command(releases: tuple[Path, Path], tmp_path: Path) -> None:
     words = ["compare", *map(str, releases), "--table", "by_sex"]
     rows = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
     expected = dprelease.compare(*releases, table="by_sex")
@@ -359,7 +359,7 @@ LISTED = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_measures_otherwise_is_refused(declared_releases: Any, what: str) -> None:
+def test_incomparable_declarations_are_refused(declared_releases: Any, what: str) -> None:
     table, *change = REFUSED[what]
     with pytest.raises(QueryError) as caught:
         dprelease.compare(declared_releases(), declared_releases(tuple(change)), table=table)
@@ -381,7 +381,7 @@ def test_equal_declarations_have_no_differences(declared_releases: Any) -> None:
         assert found.attrs["dprelease"]["table"].rpartition("/")[2] == table.rpartition("/")[2]
 
 
-def test_limits_that_apply_to_other_groups_are_refused(tmp_path: Path) -> None:
+def test_limits_of_different_groups_are_refused(tmp_path: Path) -> None:
     """The finest cells of a family decide which rows are left out."""
     folders = [publish(tmp_path, 1), publish(tmp_path, 2)]
     other = (tmp_path / "release2.yaml").read_text().replace("[sex, kind]]", "[kind]]")
@@ -400,7 +400,7 @@ def test_limits_that_apply_to_other_groups_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.share(0.2)
 @pytest.mark.parametrize("draw", range(5))
-def test_intervals_cover_the_change_without_noise(tmp_path: Path, draw: int) -> None:
+def test_intervals_cover_the_true_change(tmp_path: Path, draw: int) -> None:
     """Also after rounding and coding, and for sums of values of both signs that were raised to 0."""
     columns = (
         'n: {count: "*"}, tens: {count: "*", round_to: 10}, few: {count: "*", bottom_code: 20}, '

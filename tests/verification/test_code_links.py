@@ -30,8 +30,8 @@ from dprelease.verification.after_publication.change_intervals import (
 from dprelease.verification.after_publication.code_links import code_links
 from dprelease.verification.after_publication.joint_errors import JointErrors
 from dprelease.verification.after_publication.release_tables import read_release_tables
-from tests.release.families_of_areas import GROUPED, TOWNS, TREE, published, written
-from tests.release.test_groupings import LeastSquares, frame
+from tests.release.area_family import GROUPED, TOWNS, TREE, publish_family, write_family
+from tests.release.test_groupings import LeastSquares, read_frame
 from tests.replay import Keyed
 
 GROUPS = {**GROUPED, "consistent": "{groupings: [size, market]}"}
@@ -43,14 +43,14 @@ NAMES = [town for some in TOWNS.values() for town in some]
 
 @pytest.fixture(scope="module")
 def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return published(tmp_path_factory.mktemp("before"), **GROUPS, more=PLAIN)
+    return publish_family(tmp_path_factory.mktemp("before"), **GROUPS, more=PLAIN)
 
 
 @pytest.fixture(scope="module")
 def after(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a release of the same people: Biel was merged into Bern, and Thun has another name."""
     folder = tmp_path_factory.mktemp("after")
-    written(folder, **GROUPS, more=PLAIN)
+    write_family(folder, **GROUPS, more=PLAIN)
     for name, change in (
         ("people.csv", {"Biel": "Bern"}),
         ("towns.csv", {"Biel,BE,small,M3\n": ""}),
@@ -108,11 +108,9 @@ def test_impossible_links_are_refused(case: str) -> None:
 
 
 @pytest.mark.parametrize("measured", ["", "\n    marginals_at: {market: [[], [band, sex]]}"])
-def test_errors_are_those_of_dense_least_squares(
-    measured: str, before: Path, tmp_path: Path
-) -> None:
+def test_errors_equal_dense_least_squares(measured: str, before: Path, tmp_path: Path) -> None:
     """Of sums and differences of cells, in tables of all levels and of groupings."""
-    folder = published(tmp_path, **GROUPS, asked=TREE + measured) if measured else before
+    folder = publish_family(tmp_path, **GROUPS, asked=TREE + measured) if measured else before
     exact = LeastSquares(folder)
     release = read_release_tables(folder)
     (family,) = (one for one in release.families if one.name == "pop")
@@ -154,7 +152,7 @@ BACK = {"town": {"old": CODES["town"]["new"], "new": CODES["town"]["old"]}}
 def test_sums_of_codes_have_exact_errors(table: str, before: Path, after: Path) -> None:
     """Merged codes are compared as the sum of the old ones; the way back, as split ones."""
     exact = LeastSquares(before)
-    old, new = (frame(one, f"estimates/{table}") for one in (before, after))
+    old, new = (read_frame(one, f"estimates/{table}") for one in (before, after))
     keys = [key for key in ("town", "sex", "band") if key in old]
     found = dprelease.compare(before, after, table=table, codes=CODES).set_index(keys)
     back = dprelease.compare(after, before, table=table, codes=BACK)
@@ -182,7 +180,7 @@ def test_sums_of_codes_have_exact_errors(table: str, before: Path, after: Path) 
 def test_sums_of_plain_tables(before: Path, after: Path) -> None:
     """Counts of codes are added up, with the noise of their sum; means are not."""
     found = dprelease.compare(before, after, table="plain", codes=CODES)
-    old, new = (frame(one, "plain").set_index(["town", "sex"])["n"] for one in (before, after))
+    old, new = (read_frame(one, "plain").set_index(["town", "sex"])["n"] for one in (before, after))
     rows = found.set_index(["column", "town", "sex"])
     for sex in ("f", "m"):
         merged, alone = rows.loc[("n", "Bern", sex)], rows.loc[("n", "Uster", sex)]
@@ -191,7 +189,9 @@ def test_sums_of_plain_tables(before: Path, after: Path) -> None:
         widths = [one["change_upper"] - one["change"] for one in (merged, alone)]
         assert widths[0] / widths[1] == pytest.approx(1.5**0.5, rel=0.1)
         assert np.isnan(rows.loc[("mean", "Bern", sex), "change"])
-        means = [frame(one, "plain").set_index(["town", "sex"])["mean"] for one in (before, after)]
+        means = [
+            read_frame(one, "plain").set_index(["town", "sex"])["mean"] for one in (before, after)
+        ]
         change = means[1]["Zurich", sex] - means[0]["Zurich", sex]
         assert rows.loc[("mean", "Zurich", sex), "change"] == pytest.approx(change, nan_ok=True)
 
@@ -227,7 +227,7 @@ def test_correlated_estimates_are_covered(correlation: float) -> None:
         assert stats.binom.ppf(1e-6, n, 0.95) <= inside <= stats.binom.isf(1e-6, n, 0.951)
 
 
-def test_on_the_command_line_and_in_python(before: Path, after: Path, tmp_path: Path) -> None:
+def test_code_links_in_cli_and_python(before: Path, after: Path, tmp_path: Path) -> None:
     (tmp_path / "codes.csv").write_text("old,new\nBiel,Bern\nBern,Bern\nThun,Thoune\n")
     words = ["compare", str(before), str(after), "--table", "pop_town", "--json"]
     result = CliRunner().invoke(app, [*words, "--codes", f"town={tmp_path / 'codes.csv'}"])

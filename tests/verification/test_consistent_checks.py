@@ -1,4 +1,4 @@
-"""Planted faults in tables that agree: each is found, by running again and by another way."""
+"""Planted faults in consistent tables are found by running the step again and by the second check."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import dprelease
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess.consistent import normal_equations, second_check
 from dprelease.tables.family_tables import published_table
-from tests.release.families_of_areas import declared, published
-from tests.release.test_families import resealed
+from tests.release.area_family import publish_family, read_family
+from tests.release.test_families import reseal
 from tests.rewriting import rewrite
 
 ASKED = {
@@ -106,17 +106,17 @@ FAULTS: dict[str, tuple[str, dict[str, list[Change]], str]] = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return published(tmp_path_factory.mktemp("agreed"), **ASKED)
+    return publish_family(tmp_path_factory.mktemp("agreed"), **ASKED)
 
 
 @pytest.fixture(scope="module")
-def with_records(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return published(tmp_path_factory.mktemp("records"), **RECORDS)
+def release_with_records(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return publish_family(tmp_path_factory.mktemp("records"), **RECORDS)
 
 
 def problems(folder: Path, asked: dict[str, str], changes: Mapping[str, list[Change]]) -> list[str]:
     """Return what the second check says of a release of which some tables are changed."""
-    declaration = declared(folder.parents[1], **asked)
+    declaration = read_family(folder.parents[1], **asked)
     plan = prepare(declaration)[1]
     (family,) = plan.families
     noised = [published_table(table, folder) for table in family.tables]
@@ -134,14 +134,14 @@ def problems(folder: Path, asked: dict[str, str], changes: Mapping[str, list[Cha
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("what", FAULTS)
-def test_the_second_check_finds_faults(what: str, folder: Path) -> None:
+def test_second_check_finds_faults(what: str, folder: Path) -> None:
     kind, changes, words = FAULTS[what]
     named = {f"{kind}/{name}": change for name, change in changes.items() if change}
     found = problems(folder, ASKED, named)
     assert any(words in problem for problem in found), found
 
 
-def test_the_second_check_finds_nothing_in_a_sound_release(folder: Path) -> None:
+def test_second_check_accepts_a_sound_release(folder: Path) -> None:
     assert problems(folder, ASKED, {}) == []
 
 
@@ -157,10 +157,10 @@ def test_the_second_check_finds_nothing_in_a_sound_release(folder: Path) -> None
         ("none", lambda table: table.slice(0, 0), "not as many"),
     ],
 )
-def test_invented_persons_are_checked(
-    what: str, change: Change, words: str, with_records: Path
+def test_synthetic_records_are_checked(
+    what: str, change: Change, words: str, release_with_records: Path
 ) -> None:
-    found = problems(with_records, RECORDS, {"records/pop_invented": [change]})
+    found = problems(release_with_records, RECORDS, {"records/pop_invented": [change]})
     assert any(words in problem for problem in found), (what, found)
 
 
@@ -177,7 +177,7 @@ def test_large_families_are_solved_in_parts(
 
 
 @pytest.mark.parametrize("what", ["estimates moved", "sums moved"])
-def test_many_combinations_are_looked_at_in_part(
+def test_many_combinations_are_checked_by_sample(
     what: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Equations hold in every finest cell, of which a family may have far more than its tables."""
@@ -191,7 +191,7 @@ def test_many_combinations_are_looked_at_in_part(
     assert any(words in problem for problem in problems(folder, ASKED, named))
 
 
-def test_giant_numbers_are_not_compared_by_wrapped_costs(folder: Path) -> None:
+def test_costs_of_giant_numbers_do_not_wrap(folder: Path) -> None:
     import numpy as np
 
     x = np.array([[2**45], [0]])
@@ -202,14 +202,14 @@ def test_giant_numbers_are_not_compared_by_wrapped_costs(folder: Path) -> None:
 @pytest.mark.share(0.3)
 @pytest.mark.parametrize("what", FAULTS)
 def test_running_again_finds_faults(what: str, tmp_path: Path) -> None:
-    """Whatever the digests say."""
-    folder = published(tmp_path, **ASKED)
+    """Also with right digests."""
+    folder = publish_family(tmp_path, **ASKED)
     kind, changes, _ = FAULTS[what]
     for name, steps in changes.items():
         path = folder / kind / f"{name}.parquet"
         for change in steps:
             rewrite(path, change)
-    resealed(folder)
+    reseal(folder)
     codes = {finding.code for finding in dprelease.verify(folder).findings}
     assert codes == {"DP-VERIFY-012"}
 
@@ -247,10 +247,10 @@ SAID: dict[str, tuple[Schemas, bool]] = {
 
 
 @pytest.fixture(scope="module")
-def invented(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def synthetic_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     asked = {"asked": "group_by: [band]", "consistent": "{non_negative: true, publish: "
              "{records: true}}"}  # fmt: skip
-    return published(tmp_path_factory.mktemp("invented"), **asked)
+    return publish_family(tmp_path_factory.mktemp("invented"), **asked)
 
 
 FILES = ("records/pop_invented", "estimates/pop", "measurements/pop")
@@ -259,29 +259,31 @@ FILES = ("records/pop_invented", "estimates/pop", "measurements/pop")
 @pytest.mark.each
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("what", SAID)
-def test_what_files_say_of_themselves_is_published_too(
-    name: str, what: str, invented: Path, tmp_path: Path
+def test_changed_file_metadata_is_found(
+    name: str, what: str, synthetic_release: Path, tmp_path: Path
 ) -> None:
-    """A file may not call invented persons real, nor tell anything else beside its rows."""
+    """A file may not call synthetic records real, or contain anything else but its rows."""
     change, is_ok = SAID[what]
-    folder = Path(shutil.copytree(invented, tmp_path / "copy"))
+    folder = Path(shutil.copytree(synthetic_release, tmp_path / "copy"))
     path = folder / f"{name}.parquet"
     held = pq.read_table(path)
     with pq.ParquetWriter(path, change(held.schema), compression="zstd") as writer:
         writer.write_table(held)
-    resealed(folder)
+    reseal(folder)
     assert dprelease.verify(folder).ok is is_ok
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_note_that_is_missing(name: str, invented: Path, tmp_path: Path) -> None:
-    """Invented persons are called so in their file itself."""
-    folder = Path(shutil.copytree(invented, tmp_path / "copy"))
+def test_missing_note_on_synthetic_records_is_found(
+    name: str, synthetic_release: Path, tmp_path: Path
+) -> None:
+    """The file itself says that its records are synthetic."""
+    folder = Path(shutil.copytree(synthetic_release, tmp_path / "copy"))
     path = folder / f"{name}.parquet"
     held = pq.read_table(path)
     had_one = held.schema.metadata is not None
     pq.write_table(held.replace_schema_metadata(None), path, compression="zstd")
-    resealed(folder)
+    reseal(folder)
     assert dprelease.verify(folder).ok is not had_one
 
 
@@ -292,16 +294,16 @@ HIDDEN: dict[str, Callable[[pa.Schema], bytes]] = {
 
 
 @pytest.mark.parametrize("what", HIDDEN)
-def test_the_stored_schema_says_no_more_than_the_file(
-    what: str, invented: Path, tmp_path: Path
+def test_extra_texts_in_the_stored_schema_are_found(
+    what: str, synthetic_release: Path, tmp_path: Path
 ) -> None:
-    """Readers of Parquet leave out what stands there beside columns; others may show it."""
-    folder = Path(shutil.copytree(invented, tmp_path / "copy"))
+    """Readers of Parquet ignore texts there, but other programs may show them."""
+    folder = Path(shutil.copytree(synthetic_release, tmp_path / "copy"))
     path = folder / "estimates/pop.parquet"
     held = pq.read_table(path)
     stored = base64.b64encode(HIDDEN[what](held.schema))
     with pq.ParquetWriter(path, held.schema, compression="zstd", store_schema=False) as writer:
         writer.write_table(held)
         writer.add_key_value_metadata({"ARROW:schema": stored})
-    resealed(folder)
+    reseal(folder)
     assert dprelease.verify(folder).ok is (what == "as it is read")

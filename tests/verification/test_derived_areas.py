@@ -1,4 +1,4 @@
-"""Drawn areas have means, ratios and centred sums of the sums of their parts, with their margins."""
+"""Custom areas have means, ratios and centred sums of their parts, with margins."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dprelease.consistency.estimates import first_pass, pieces
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess.consistent.derived import DerivedColumn, derived_columns
 from dprelease.postprocess.consistent.family_shape import Shape
-from tests.release.families_of_areas import TOWNS, declared, published
+from tests.release.area_family import TOWNS, publish_family, read_family
 
 NAMES = [town for some in TOWNS.values() for town in some]
 LARGE = "epsilon: 4, delta: 1e-6"
@@ -34,14 +34,14 @@ CASES = {
 
 
 def columns_of(folder: Path, columns: str, budget: str) -> dict[str, DerivedColumn]:
-    declaration = declared(folder, columns=columns, budget=budget)
+    declaration = read_family(folder, columns=columns, budget=budget)
     (family,) = prepare(declaration)[1].families
     return {one.name: one for one in derived_columns(Shape.of(family.tables))}
 
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("what", CASES)
-def test_whole_levels_are_what_tables_say(
+def test_areas_of_a_level_equal_derived_tables(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """States drawn by hand have the derived values, errors and margins that the release has.
@@ -52,7 +52,7 @@ def test_whole_levels_are_what_tables_say(
     parts = "{publish: {partition: state}}"
     consistent = parts if what in ("hidden parts", "no margin") else "true"
     given = {"columns": columns, "budget": budget, "least": "10", "step": "0.25"}
-    folder = published(tmp_path, consistent=consistent, **given)
+    folder = publish_family(tmp_path, consistent=consistent, **given)
     for held in (pieces, first_pass):  # the last default is how many cells a piece may have
         monkeypatch.setattr(held, "__defaults__", (*(held.__defaults__ or ())[:-1], 1))
     drawn = {"town": NAMES, "area": [state for state, some in TOWNS.items() for _ in some]}
@@ -80,10 +80,10 @@ def test_whole_levels_are_what_tables_say(
     assert unknown or what != "divisors near 0"
 
 
-def test_any_areas_have_what_their_parts_say(tmp_path: Path) -> None:
+def test_derived_values_of_any_areas(tmp_path: Path) -> None:
     """Areas of parts of leaves, over states: a sum of leaves by hand, in every cell."""
     columns = "{n: {count: pay}, pay: {sum: pay, margin: 0.9}, mean: {mean: pay, margin: 0.9}}"
-    folder = published(tmp_path, columns=columns, budget=LARGE)
+    folder = publish_family(tmp_path, columns=columns, budget=LARGE)
     share = {"Uster": 1.0, "Thun": 0.25, "Bern": 1.0}
     drawn = pd.DataFrame({"leaf": list(share), "area": "A", "share": list(share.values())})
     found = dprelease.areas(folder, drawn)
@@ -115,7 +115,7 @@ def test_any_areas_have_what_their_parts_say(tmp_path: Path) -> None:
     assert found["mean"].notna().sum() >= 3
 
 
-def test_margins_hold_what_fixed_point_moved(tmp_path: Path) -> None:
+def test_margins_cover_fixed_point_rounding(tmp_path: Path) -> None:
     """Outside of an interval nothing is as near as both errors and both roundings allow."""
     columns = "{mean: {mean: pay, margin: 0.9}, pay: {sum: pay, margin: 0.9}}"
     found = columns_of(tmp_path, columns, LARGE)

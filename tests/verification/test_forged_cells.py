@@ -113,7 +113,7 @@ def swap(one: str, other: str) -> Change:
     return change
 
 
-def test_the_release_is_accepted_and_has_cells_of_all_kinds(published: Path) -> None:
+def test_genuine_release_has_cells_of_all_kinds(published: Path) -> None:
     assert dprelease.verify(published).ok
     found = pq.read_table(published / "by_city.parquet").to_pydict()
     assert found["mean_quality"][2:] == found["few_quality"][2:] == ["few_people"] * 2
@@ -162,7 +162,7 @@ FORGERIES: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_forgeries(name: str, published: Path, tmp_path: Path) -> None:
+def test_forged_cells_are_found(name: str, published: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(published, tmp_path / "copy"))
     assert forged(copy, FORGERIES[name]) == ["DP-VERIFY-006"]
 
@@ -172,7 +172,7 @@ SQL = (
 )
 
 
-def test_answers_of_sql(published: Path, tmp_path: Path) -> None:
+def test_forged_cells_of_sql_releases_are_found(published: Path, tmp_path: Path) -> None:
     folder = tmp_path / "answer"
     dprelease.sql(SQL, [published.parent / "people.yaml"], epsilon="20", output=folder)
     assert verify(folder).findings == []

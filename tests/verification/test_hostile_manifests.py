@@ -1,4 +1,4 @@
-"""Whatever is in a folder, `verify` ends with a report; other readers refuse by their own errors."""
+"""For any content of a folder, `verify` returns a report; other readers raise their own errors."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ DEEP = 100_000
 
 
 @pytest.fixture(autouse=True)
-def once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no noise be priced twice over."""
+def single_accounting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compute no privacy cost twice."""
     monkeypatch.setattr("dprelease.verification.second_opinion.second_opinion", opinion)
 
 
@@ -37,7 +37,7 @@ def codes(report: Report) -> set[str]:
     return {finding.code for finding in report.findings}
 
 
-def read_by_all(folder: Path) -> Report:
+def verify_and_read(folder: Path) -> Report:
     """Return the report; let every other reader of manifests see the folder too."""
     with pytest.raises(DpReleaseError):  # one folder three times is no sum
         dprelease.federated_sum([folder, folder, folder])
@@ -72,22 +72,22 @@ DOCUMENTS = {
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_documents_that_are_none(name: str, tmp_path: Path) -> None:
+def test_invalid_manifest_documents_are_found(name: str, tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(DOCUMENTS[name])
-    assert codes(read_by_all(tmp_path)) == {"DP-VERIFY-002"}
+    assert codes(verify_and_read(tmp_path)) == {"DP-VERIFY-002"}
 
 
-def test_what_is_no_file(tmp_path: Path) -> None:
-    """A pipe or a device would never end."""
+def test_manifests_that_are_no_files_are_found(tmp_path: Path) -> None:
+    """Reading a pipe or a device would never end."""
     path = tmp_path / NAME
     for make in (path.mkdir, lambda: os.mkfifo(path), lambda: path.symlink_to("/dev/zero")):
         make()
-        assert codes(read_by_all(tmp_path)) == {"DP-VERIFY-001"}
+        assert codes(verify_and_read(tmp_path)) == {"DP-VERIFY-001"}
         path.rmdir() if path.is_dir() else path.unlink()
 
 
 @pytest.mark.parametrize("kind", RELEASES)
-def test_a_key_that_stands_there_twice(
+def test_duplicate_manifest_keys_are_found(
     kind: str, published: dict[str, Path], tmp_path: Path
 ) -> None:
     """Readers that take the first and readers that take the last would see two manifests."""
@@ -95,17 +95,19 @@ def test_a_key_that_stands_there_twice(
     raw = (folder / NAME).read_bytes()
     for at_ in (b'{\n  "title": "Another one",\n', b'{\n  "format": "none",\n'):
         (folder / NAME).write_bytes(at_ + raw.removeprefix(b"{\n"))
-        assert codes(read_by_all(folder)) == {"DP-VERIFY-002"}
+        assert codes(verify_and_read(folder)) == {"DP-VERIFY-002"}
 
 
 @pytest.mark.parametrize("kind", RELEASES)
-def test_other_formats(kind: str, published: dict[str, Path], tmp_path: Path) -> None:
+def test_unknown_manifest_formats_are_found(
+    kind: str, published: dict[str, Path], tmp_path: Path
+) -> None:
     folder = Path(shutil.copytree(published[kind], tmp_path / "copy"))
     record = read(folder)
     name = record["format"].rpartition("/")[0]
     for other in (f"{name}/2", f"{name}/99", "", None, 1, ["x"], {}, "\x1b[2J", "x" * 9999):
         seal(folder, {**record, "format": other})
-        assert codes(read_by_all(folder)) == {"DP-VERIFY-003"}, other
+        assert codes(verify_and_read(folder)) == {"DP-VERIFY-003"}, other
 
 
 HOSTILE: tuple[Any, ...] = (
@@ -121,7 +123,7 @@ def _draw(bits: Keyed, n: int) -> int:
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("pairs", [12, pytest.param(400, marks=pytest.mark.audit)])
 @pytest.mark.parametrize("kind", RELEASES)
-def test_any_value_at_any_place(
+def test_any_value_at_any_place_raises_no_error(
     kind: str, pairs: int, published: dict[str, Path], tmp_path: Path
 ) -> None:
     """Sealed again, so that it is read on; so many pairs of place and value of each kind."""
@@ -134,7 +136,7 @@ def test_any_value_at_any_place(
         at(forged, spot[:-1])[spot[-1]] = HOSTILE[_draw(bits, len(HOSTILE))]
         seal(folder, forged)
         try:
-            read_by_all(folder)
+            verify_and_read(folder)
         except BaseException as error:  # say where, whatever it is
             raise AssertionError(words(spot), at(forged, spot)) from error
 
@@ -142,7 +144,7 @@ def test_any_value_at_any_place(
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("times", [2, pytest.param(6, marks=pytest.mark.audit)])
 @pytest.mark.parametrize("kind", RELEASES)
-def test_bytes_that_were_changed(
+def test_changed_bytes_raise_no_error(
     kind: str, times: int, published: dict[str, Path], tmp_path: Path
 ) -> None:
     """Flipped, cut, doubled: in the manifest, and in tables whose digests were made again."""
@@ -153,13 +155,13 @@ def test_bytes_that_were_changed(
         for changed in _changed(raw, bits, times):
             path.write_bytes(changed)
             if path.name == NAME:
-                assert not read_by_all(folder).ok
+                assert not verify_and_read(folder).ok
                 continue
             for file in record["files"]:
                 if file["name"] == path.name:
                     file["sha256"] = sha256(changed)
             seal(folder, record)
-            read_by_all(folder)
+            verify_and_read(folder)
         path.write_bytes(raw)
 
 
@@ -197,7 +199,9 @@ EDITS = {
 
 
 @pytest.mark.parametrize("kind", RELEASES)
-def test_declarations_that_are_none(kind: str, published: dict[str, Path], tmp_path: Path) -> None:
+def test_invalid_declarations_are_found(
+    kind: str, published: dict[str, Path], tmp_path: Path
+) -> None:
     """With their digests made again."""
     folder = Path(shutil.copytree(published[kind], tmp_path / "copy"))
     record = read(folder)
@@ -215,10 +219,12 @@ def test_declarations_that_are_none(kind: str, published: dict[str, Path], tmp_p
                 seal(folder, forged)
             except UnicodeEncodeError:
                 continue  # no manifest can hold it
-            assert not read_by_all(folder).ok, text[:80]
+            assert not verify_and_read(folder).ok, text[:80]
 
 
-def test_names_of_files_lead_nowhere(published: dict[str, Path], tmp_path: Path) -> None:
+def test_file_names_outside_the_folder_are_not_opened(
+    published: dict[str, Path], tmp_path: Path
+) -> None:
     folder = Path(shutil.copytree(published["paid"], tmp_path / "copy"))
     record = read(folder)
     raw = (folder / "by_city.parquet").read_bytes()
@@ -236,8 +242,8 @@ def test_names_of_files_lead_nowhere(published: dict[str, Path], tmp_path: Path)
         forged = copy.deepcopy(record)
         forged["files"][0]["name"] = name
         seal(folder, forged)
-        assert "DP-VERIFY-004" in codes(read_by_all(folder)), name
+        assert "DP-VERIFY-004" in codes(verify_and_read(folder)), name
     seal(folder, record)
     (folder / "by_city.parquet").unlink()
     os.mkfifo(folder / "by_city.parquet")
-    assert codes(read_by_all(folder)) == {"DP-VERIFY-004", "DP-VERIFY-006"}
+    assert codes(verify_and_read(folder)) == {"DP-VERIFY-004", "DP-VERIFY-006"}

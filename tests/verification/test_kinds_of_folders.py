@@ -1,4 +1,4 @@
-"""Every command that takes a folder, over every kind of folder: done, or told what the folder is."""
+"""Every command over every kind of folder: it works, or the error names the kind."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize(("command", "kind"), spread(list(product(COMMANDS, KINDS)), 0.5))
-def test_a_folder_of_another_kind_is_told_as_what_it_is(
+def test_commands_name_the_kind_of_a_wrong_folder(
     command: str, kind: str, folder_of: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    """No advice that leads nowhere: neither another version of the tool, nor a key to leave out."""
+    """The error gives no useless advice, such as another version of the tool."""
     words, served = COMMANDS[command]
     areas = tmp_path / "areas.csv"
     areas.write_text("leaf,area\na,A\n")

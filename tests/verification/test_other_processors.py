@@ -1,4 +1,4 @@
-"""Releases are verified on machines whose matrix products end in other bits."""
+"""Releases verify on machines whose matrix products differ in the last bits."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     "kind",
     ["Nehalem", *(pytest.param(k, marks=pytest.mark.audit) for k in ("Haswell", "SkylakeX"))],
 )
-def test_products_of_other_processors(published: list[str], kind: str) -> None:
-    """OpenBLAS, NumPy's library of products, takes the way of the processor that it is told of."""
+def test_verify_on_other_processors(published: list[str], kind: str) -> None:
+    """OpenBLAS uses the kernels of the processor that an environment variable names."""
     environment = {**os.environ, "OPENBLAS_CORETYPE": kind}
     command = [sys.executable, "-c", CHECK, *published]
     done = run(command, env=environment, capture_output=True, text=True)
     assert done.stdout == "[]\n[]\n", done.stdout + done.stderr
 
 
-def test_numbers_are_the_same_up_to_rounding() -> None:
+def test_numbers_may_differ_by_rounding() -> None:
     near, far = 1.0 + ROUNDING / 2, 1.0 + 2 * ROUNDING
     for held, wanted, same in [
         ({"a": 1.0}, {"a": near}, True),

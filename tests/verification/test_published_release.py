@@ -1,4 +1,4 @@
-"""`PublishedRelease` reads what a run has published, and nothing that was changed since."""
+"""`PublishedRelease` reads published tables, and refuses files that changed since."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def folder(tmp_path: Path) -> Path:
     return dprelease.run(path).folder
 
 
-def test_tables_are_read_in_every_form(folder: Path) -> None:
+def test_tables_in_every_library(folder: Path) -> None:
     published = dprelease.PublishedRelease(folder)
     assert published.tables == ("by_city", "all")
     table = pq.read_table(folder / "by_city.parquet")
@@ -36,7 +36,7 @@ def test_tables_are_read_in_every_form(folder: Path) -> None:
     assert "by_city  3" in repr(published)
 
 
-def test_its_manifest_budget_and_quality(folder: Path) -> None:
+def test_manifest_budget_and_quality(folder: Path) -> None:
     published = dprelease.PublishedRelease(str(folder))
     assert published.manifest.title == published.title == "People by city"
     assert published.spent is not None
@@ -63,7 +63,7 @@ def test_changed_files_are_not_read(folder: Path) -> None:
         dprelease.PublishedRelease(folder)
 
 
-def test_wrong_arguments(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_tables_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     published = dprelease.PublishedRelease(folder)
     with pytest.raises(OutputError, match=r"DP-OUTPUT-020.*no table is named"):
         published.to_pandas()
@@ -81,7 +81,7 @@ def test_wrong_arguments(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         published.to_polars("all")
 
 
-def test_a_rehearsal_and_single_tables(tmp_path: Path) -> None:
+def test_rehearsals_and_single_tables(tmp_path: Path) -> None:
     path = write(tmp_path)
     path.write_text(RELEASE.partition("  all:")[0] + "output: out/people\n")
     rehearsed = dprelease.PublishedRelease(dprelease.rehearse(path).folder)
@@ -118,7 +118,7 @@ output: out
 """
 
 
-def test_tables_of_a_family_have_one_name(tmp_path: Path) -> None:
+def test_tables_of_a_family_by_name(tmp_path: Path) -> None:
     """The folder can be left out where the name alone is clear."""
     path = write(tmp_path)
     path.write_text(FAMILY.replace("MODE", "true"))

@@ -1,4 +1,4 @@
-"""Values and what stands beside them that no release has, in files whose digests were made anew."""
+"""Impossible values, margins and labels in resealed files are found."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def put(value: object) -> Callable[[list[object]], object]:
         ("usual", put(None)),
     ],
 )
-def test_what_no_release_has(
+def test_impossible_values_are_found(
     column: str, change: Callable[[list[object]], object], published: Path, tmp_path: Path
 ) -> None:
     copy = Path(shutil.copytree(published, tmp_path / "copy"))
@@ -153,9 +153,9 @@ def test_what_no_release_has(
         ("each", lambda values: values.__setitem__(1, float(str(values[1])) * (1 + 1e-12))),
     ],
 )
-def test_what_noise_may_give(
+def test_possible_values_are_accepted(
     column: str, change: Callable[[list[object]], object], published: Path, tmp_path: Path
 ) -> None:
-    """Who made a release has said nothing else: only a signature tells that it is theirs."""
+    """Nothing contradicts them: only a signature shows who published them."""
     copy = Path(shutil.copytree(published, tmp_path / "copy"))
     assert forged(copy, column, change) == []

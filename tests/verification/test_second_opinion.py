@@ -1,4 +1,4 @@
-"""The second opinion confirms honest prices closely, and contradicts small ones."""
+"""The second opinion confirms honest privacy costs closely, and contradicts smaller ones."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ LOOSE = {"optimal": 0.2, "truncated_laplace": 0.2, "generalized_gaussian": 0.9}
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize(("name", "shape", "budget"), CASES)
-def test_honest_prices_are_confirmed(name: str, shape: int, budget: str) -> None:
+def test_honest_costs_are_confirmed(name: str, shape: int, budget: str) -> None:
     events, guarantee = claim(name, shape, Sensitivity(3, (Move(4, 1),)), budget)
     opinion = second_opinion(events, guarantee)
     assert not opinion.contradicted
@@ -57,7 +57,7 @@ def test_honest_prices_are_confirmed(name: str, shape: int, budget: str) -> None
 
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("name", ["laplace", "discrete_laplace"])
-def test_a_claim_that_is_too_small_is_contradicted(name: str, budget: str) -> None:
+def test_claim_too_small_is_contradicted(name: str, budget: str) -> None:
     """A tenth less epsilon, or rho, is found; so is a shift that is claimed to be one step less."""
     events, guarantee = claim(name, 0, Sensitivity(2, (Move(5, 1),)), budget)
     less = replace(
@@ -81,7 +81,7 @@ def test_a_claim_that_is_too_small_is_contradicted(name: str, budget: str) -> No
     "name", ["laplace", "discrete_laplace", "staircase", "symmetric_alpha_stable"]
 )
 def test_extreme_scales_raise_no_false_alarm(name: str, scale: float) -> None:
-    """Masses below every float are no zeros."""
+    """Probabilities below the smallest float are not zero."""
     events, guarantee = claim(name, 0, Sensitivity(2, (Move(3, 1),)), "pure", scale)
     opinion = second_opinion(events, guarantee)
     assert not opinion.contradicted, opinion

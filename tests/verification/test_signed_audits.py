@@ -1,4 +1,4 @@
-"""Signatures of audits: told as those of releases are, by the same command."""
+"""Signatures of audits, verified by the same command as those of releases."""
 
 from __future__ import annotations
 
@@ -56,15 +56,15 @@ def listed(folder: Path, line: str = f"{WHO} {public()}") -> Path:
     return path
 
 
-def told(path: Path, *more: str) -> tuple[int, dict[str, object]]:
+def run_verify(path: Path, *more: str) -> tuple[int, dict[str, object]]:
     done = CliRunner().invoke(app, ["verify", str(path), "--json", *more])
     return done.exit_code, json.loads(done.stdout)
 
 
 @pytest.mark.parametrize("namespaces", ["", 'namespaces="dprelease-audit" '])
-def test_who_signed_it_is_told(audit: Path, namespaces: str) -> None:
+def test_verify_names_the_signer(audit: Path, namespaces: str) -> None:
     signers = listed(audit.parent, f"{WHO} {namespaces}{public()}")
-    code, found = told(audit, "--signers", str(signers))
+    code, found = run_verify(audit, "--signers", str(signers))
     assert code == 0
     assert found["findings"] == []
     signature = found["signature"]
@@ -77,85 +77,85 @@ def test_who_signed_it_is_told(audit: Path, namespaces: str) -> None:
     assert "private" not in words
 
 
-def test_without_signers_it_says_what_it_did_not_check(audit: Path) -> None:
-    code, found = told(audit)
+def test_verify_without_signers_notes_unchecked_signature(audit: Path) -> None:
+    code, found = run_verify(audit)
     assert code == 0
     assert found["signature"] is None
     assert SIGNATURE in str(found["notes"])
     audit.with_name(SIGNATURE).unlink()
-    assert told(audit)[1]["notes"] == []
+    assert run_verify(audit)[1]["notes"] == []
     broken = audit.with_name("other.json")
     leaks = {"columns": 1, "searched": 1, "failures": 0, "holds": False}
     broken.write_bytes(outcome(holds=False, complete=False, canaries=leaks))
-    assert "not all held, and not everything was tested" in str(told(broken)[1]["checked"])
+    assert "not all held, and not everything was tested" in str(run_verify(broken)[1]["checked"])
 
 
-def unsigned(audit: Path) -> None:
+def remove_signature(audit: Path) -> None:
     audit.with_name(SIGNATURE).unlink()
 
 
-def linked(audit: Path) -> None:
+def link_signature(audit: Path) -> None:
     kept = audit.with_name(SIGNATURE).rename(audit.with_name("kept"))
     audit.with_name(SIGNATURE).symlink_to(kept)
 
 
-def cut(audit: Path) -> None:
+def truncate_signature(audit: Path) -> None:
     audit.with_name(SIGNATURE).write_bytes(audit.with_name(SIGNATURE).read_bytes()[:100])
 
 
-def by_ecdsa(audit: Path) -> None:
+def write_ecdsa_signature(audit: Path) -> None:
     shutil.copy(VECTORS / "message.txt.ecdsa.sig", audit.with_name(SIGNATURE))
 
 
-def resealed(audit: Path) -> None:
+def write_other_audit(audit: Path) -> None:
     audit.write_bytes(outcome(title="Others"))
 
 
-def changed(audit: Path) -> None:
+def change_title(audit: Path) -> None:
     record = json.loads(audit.read_bytes())
     audit.write_bytes(canonical({**record, "title": "Others"}))
 
 
-def rewritten(audit: Path) -> None:
+def append_space(audit: Path) -> None:
     audit.write_bytes(audit.read_bytes() + b" ")
 
 
-def foreign(audit: Path) -> None:
+def sign_with_other_key(audit: Path) -> None:
     sign_audit(audit, other_key(), overwrite=True)
 
 
-def as_a_manifest(audit: Path) -> None:
+def sign_as_manifest(audit: Path) -> None:
     made = held(audit.parent).sign(audit.read_bytes(), MANIFESTS)
     audit.with_name(SIGNATURE).write_bytes(made.to_armor())
 
 
-def renamed(audit: Path) -> None:
+def forge_namespace(audit: Path) -> None:
     made = held(audit.parent).sign(audit.read_bytes(), ENTRIES)
     audit.with_name(SIGNATURE).write_bytes(Signature(made.public, AUDITS, made.raw).to_armor())
 
 
-def untouched(audit: Path) -> None:
+def change_nothing(audit: Path) -> None:
     pass
 
 
 BAD: list[tuple[list[str], Callable[[Path], None], str]] = [
-    (["DP-VERIFY-014"], unsigned, ""),
-    (["DP-VERIFY-014"], linked, ""),
-    (["DP-VERIFY-015"], cut, ""),
-    (["DP-VERIFY-015"], by_ecdsa, ""),
-    (["DP-VERIFY-016"], resealed, ""),
-    (["DP-VERIFY-016"], renamed, ""),
-    (["DP-AUDIT-009", "DP-VERIFY-016"], changed, ""),
-    (["DP-AUDIT-009", "DP-VERIFY-016"], rewritten, ""),
-    (["DP-VERIFY-017"], foreign, ""),
-    (["DP-VERIFY-018"], as_a_manifest, ""),
-    (["DP-VERIFY-018"], untouched, 'namespaces="dprelease-manifest" '),
-    (["DP-VERIFY-018"], untouched, 'valid-before="20200101" '),
+    (["DP-VERIFY-014"], remove_signature, ""),
+    (["DP-VERIFY-014"], link_signature, ""),
+    (["DP-VERIFY-015"], truncate_signature, ""),
+    (["DP-VERIFY-015"], write_ecdsa_signature, ""),
+    (["DP-VERIFY-016"], write_other_audit, ""),
+    (["DP-VERIFY-016"], forge_namespace, ""),
+    (["DP-AUDIT-009", "DP-VERIFY-016"], change_title, ""),
+    (["DP-AUDIT-009", "DP-VERIFY-016"], append_space, ""),
+    (["DP-VERIFY-017"], sign_with_other_key, ""),
+    (["DP-VERIFY-018"], sign_as_manifest, ""),
+    (["DP-VERIFY-018"], change_nothing, 'namespaces="dprelease-manifest" '),
+    (["DP-VERIFY-018"], change_nothing, 'valid-before="20200101" '),
 ]
 
 
 @pytest.mark.parametrize(("codes", "spoil", "options"), BAD)
-def test_what_does_not_count(
+def test_bad_signatures_of_audits_are_found(
     audit: Path, codes: list[str], spoil: Callable[[Path], None], options: str
 ) -> None:
     spoil(audit)
@@ -166,12 +166,12 @@ def test_what_does_not_count(
     for finding in found.findings:
         assert "release" not in finding.cause.replace("dprelease", "")
         assert "no row was read" in str(finding)
-    code, shown = told(audit, "--signers", str(signers))
+    code, shown = run_verify(audit, "--signers", str(signers))
     assert code == 4
     assert shown["ok"] is False
 
 
-def test_what_is_of_releases_alone(audit: Path) -> None:
+def test_options_for_releases_are_refused_for_audits(audit: Path) -> None:
     for option in ("--certify", "--rehearsal", f"--ledger={audit}"):
         assert CliRunner().invoke(app, ["verify", str(audit), option]).exit_code == 2
     none = audit.with_name("none")

@@ -51,7 +51,7 @@ def codes(report: Report) -> set[str]:
     return {finding.code for finding in report.findings}
 
 
-def test_an_untouched_release_verifies(published: Path) -> None:
+def test_unchanged_release_verifies(published: Path) -> None:
     report = verify(published)
     assert report.ok, [str(finding) for finding in report.findings]
     assert len(report.checked) == 10
@@ -63,7 +63,7 @@ def test_an_untouched_release_verifies(published: Path) -> None:
 
 
 @pytest.mark.parametrize("every", [11, pytest.param(1, marks=pytest.mark.audit)])
-def test_every_single_byte_of_the_manifest_counts(every: int, copy: Path) -> None:
+def test_any_changed_byte_of_the_manifest_is_found(every: int, copy: Path) -> None:
     path = copy / NAME
     raw = path.read_bytes()
     for at in range(0, len(raw), every):
@@ -82,7 +82,7 @@ def test_every_single_byte_of_the_manifest_counts(every: int, copy: Path) -> Non
         assert codes(verify(copy)) == {"DP-VERIFY-002"}
 
 
-def test_every_single_byte_of_a_table_counts(copy: Path) -> None:
+def test_any_changed_byte_of_a_table_is_found(copy: Path) -> None:
     for path in sorted(copy.glob("*.parquet")):
         raw = path.read_bytes()
         for at in range(0, len(raw), max(1, len(raw) // 40)):
@@ -92,7 +92,7 @@ def test_every_single_byte_of_a_table_counts(copy: Path) -> None:
     assert verify(copy).ok
 
 
-def test_changed_missing_and_foreign_files(copy: Path) -> None:
+def test_changed_missing_and_foreign_files_are_found(copy: Path) -> None:
     (copy / "notes.txt").write_text("hello")
     assert codes(verify(copy)) == {"DP-VERIFY-005"}
     (copy / "notes.txt").unlink()
@@ -102,12 +102,12 @@ def test_changed_missing_and_foreign_files(copy: Path) -> None:
     assert codes(verify(copy)) == {"DP-VERIFY-004"}
 
 
-def test_no_manifest(tmp_path: Path) -> None:
+def test_missing_manifest_is_found(tmp_path: Path) -> None:
     assert codes(verify(tmp_path)) == {"DP-VERIFY-001"}
     assert codes(verify(tmp_path / "nothing")) == {"DP-VERIFY-001"}
 
 
-def test_another_format(copy: Path) -> None:
+def test_other_manifest_format_is_found(copy: Path) -> None:
     forge(copy, lambda record: record.update(format="dprelease-manifest/99"))
     assert codes(verify(copy)) == {"DP-VERIFY-003"}
 
@@ -169,14 +169,14 @@ FORGERIES: dict[str, tuple[str, Callable[[dict[str, Any]], object]]] = {
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_forged_manifests(name: str, copy: Path) -> None:
+def test_forged_manifests_are_found(name: str, copy: Path) -> None:
     code, change = FORGERIES[name]
     forge(copy, change)
     assert code in codes(verify(copy))
 
 
-def test_only_records_are_answered_at_random(tmp_path: Path) -> None:
-    """A law that a ledger can price is not one that noises a table."""
+def test_randomized_response_for_tables_is_found(tmp_path: Path) -> None:
+    """A ledger can account for randomized response, but tables don't use it."""
     path = write(tmp_path)
     path.write_text(RELEASE.replace("mechanism: discrete_gaussian", "mechanism: auto"))
     copy = run(read_declaration(path), bits=Keyed("records"))
@@ -199,10 +199,10 @@ def test_only_records_are_answered_at_random(tmp_path: Path) -> None:
     assert "DP-VERIFY-007" in codes(verify(copy))
 
 
-def rebuilt(folder: Path, change: Callable[[Measurement], Measurement], factor: float) -> None:
-    """Write the manifest of a planner that believes in other sensitivities.
+def rebuild(folder: Path, change: Callable[[Measurement], Measurement], factor: float) -> None:
+    """Write the manifest of a planner with other sensitivities.
 
-    All that it says fits together, and the noise of what was changed is so much smaller.
+    The manifest is consistent, and the noise of changed columns is smaller by a factor.
     """
     record = json.loads((folder / NAME).read_text())
     held = record["declaration"]
@@ -234,7 +234,9 @@ def rebuilt(folder: Path, change: Callable[[Measurement], Measurement], factor: 
 
 @pytest.mark.parametrize("column", ["people", "pay", "rows"])
 @pytest.mark.parametrize("part", ["slots", "shift"])
-def test_wrong_sensitivities_that_fit_the_price(copy: Path, column: str, part: str) -> None:
+def test_wrong_sensitivities_with_fitting_cost_are_found(
+    copy: Path, column: str, part: str
+) -> None:
     """A planner at fault, or a forger who makes everything again: half the shift, half the noise."""
 
     def change(measurement: Measurement) -> Measurement:
@@ -246,15 +248,15 @@ def test_wrong_sensitivities_that_fit_the_price(copy: Path, column: str, part: s
         moves = tuple(replace(m, shift=max(1, m.shift // 2)) for m in held.moves)
         return replace(measurement, sensitivity=replace(held, moves=moves))
 
-    rebuilt(copy, lambda measurement: measurement, 1.0)
+    rebuild(copy, lambda measurement: measurement, 1.0)
     assert verify(copy).ok
-    rebuilt(copy, change, 0.5 if part == "shift" and column != "people" else 1.0)
+    rebuild(copy, change, 0.5 if part == "shift" and column != "people" else 1.0)
     same = (column, part) in {("people", "shift"), ("rows", "slots")}  # these are 1, and stay it
     assert verify(copy).ok is same
 
 
-def test_a_foreign_measurement_whose_price_is_in_the_guarantee(copy: Path) -> None:
-    """Noise that nothing declared, at the end or among the others; the guarantee counts it."""
+def test_undeclared_measurement_is_found(copy: Path) -> None:
+    """At the end or among the others; the guarantee includes its cost."""
     record = json.loads((copy / NAME).read_text())
     budget = declaration_from_texts(
         record["declaration"]["texts"], record["declaration"]["release"]
@@ -280,7 +282,7 @@ def test_a_foreign_measurement_whose_price_is_in_the_guarantee(copy: Path) -> No
             assert any(f"{query}.{column}" in finding.cause for finding in report.findings)
 
 
-def test_noise_that_the_declaration_does_not_admit(tmp_path: Path) -> None:
+def test_noise_that_the_declaration_forbids_is_found(tmp_path: Path) -> None:
     """What `auto` may choose, and a declared margin of error, as far as the record can tell."""
     text = RELEASE.replace("mechanism: gaussian, ", "moe: 40, mechanism: discrete_gaussian, ")
     auto = "mechanism: {name: auto, allowed: [discrete_laplace, staircase], measure: rmse}"
@@ -314,8 +316,8 @@ def test_noise_that_the_declaration_does_not_admit(tmp_path: Path) -> None:
         held.update(kept)
 
 
-def test_keys_of_tables_are_the_declared_ones(copy: Path) -> None:
-    """Whoever writes a table and its digest still can't change what its rows stand for."""
+def test_keys_that_are_not_declared_are_found(copy: Path) -> None:
+    """Even if the digest of the table is right."""
     path = copy / "by_city.parquet"
     for keys in (["Oslo", "Bern", "Rome"], ["Bern", "Oslo", "Paris"], ["Bern", "Oslo", None]):
         rewrite(path, lambda table, keys=keys: table.set_column(0, "city", pa.array(keys)))
@@ -323,7 +325,7 @@ def test_keys_of_tables_are_the_declared_ones(copy: Path) -> None:
         assert "DP-VERIFY-006" in codes(verify(copy)), keys
 
 
-def test_a_smaller_budget_in_a_forged_declaration_is_exceeded(copy: Path) -> None:
+def test_smaller_budget_in_declaration_is_found(copy: Path) -> None:
     def change(record: dict[str, Any]) -> None:
         texts = record["declaration"]["texts"]
         texts["release.yaml"] = texts["release.yaml"].replace("epsilon: 1", "epsilon: 0.5")
@@ -333,7 +335,7 @@ def test_a_smaller_budget_in_a_forged_declaration_is_exceeded(copy: Path) -> Non
     assert "DP-VERIFY-008" in codes(verify(copy))
 
 
-def test_parquet_holds_nothing_beside_the_noised_table(published: Path) -> None:
+def test_parquet_files_contain_only_the_noised_table(published: Path) -> None:
     """No statistics, no pandas metadata, no dictionary of lost keys; of columns what is declared."""
     for path in published.glob("*.parquet"):
         held = pq.ParquetFile(path)
@@ -349,7 +351,7 @@ def test_parquet_holds_nothing_beside_the_noised_table(published: Path) -> None:
     assert table.schema.field("people_moe").type == pa.int64()
 
 
-def test_the_manifest_says_what_was_promised(published: Path) -> None:
+def test_manifest_states_the_guarantee(published: Path) -> None:
     record = json.loads((published / NAME).read_text())
     assert record["privacy_parameters"] == {
         "epsilon": record["guarantee"]["epsilon"],
@@ -377,8 +379,8 @@ output: out
 
 
 @pytest.mark.parametrize("epsilon", ["20", "60", "100"])
-def test_a_release_of_a_large_budget_is_verified(epsilon: str, tmp_path: Path) -> None:
-    """Its best law may be many powers of ten better than the next one, which the manifest tells."""
+def test_release_with_large_budget_verifies(epsilon: str, tmp_path: Path) -> None:
+    """The best mechanism may be better than the next by many powers of ten."""
     path = write(tmp_path)
     schema = tmp_path / "people.yaml"
     rows = [line for line in schema.read_text().splitlines(True) if "privacy_unit" not in line]
@@ -390,5 +392,5 @@ def test_a_release_of_a_large_budget_is_verified(epsilon: str, tmp_path: Path) -
     assert report.ok, [str(finding) for finding in report.findings]
 
 
-def test_what_earlier_versions_told_of_large_budgets_is_a_number() -> None:
+def test_large_numbers_of_earlier_versions_are_numbers() -> None:
     assert NUMBER.fullmatch("+205805811458283995136.000")

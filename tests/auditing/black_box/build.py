@@ -60,13 +60,13 @@ def planned(
     return query, make_plan([query], budget).columns
 
 
-def of_law(name: str, **more: Any) -> PlannedColumn:
+def count_with_noise(name: str, **more: Any) -> PlannedColumn:
     """Return a count with the noise of one law."""
     mechanism = {"name": name, **SHAPES.get(name, {})}
     return planned({"n": {"count": "*", "mechanism": mechanism}}, **more)[1][0]
 
 
-def told(
+def bounds_of(
     source: Source,
     columns: Sequence[PlannedColumn],
     delta: str,
@@ -108,6 +108,6 @@ def with_scale(column: PlannedColumn, factor: float) -> PlannedColumn:
     )
 
 
-def broken(found: list[QuestionResult]) -> bool:
+def is_refuted(found: list[QuestionResult]) -> bool:
     """Return whether a claim is shown to be false."""
     return any(one.epsilon > one.claimed for one in found)

@@ -25,7 +25,7 @@ def tail(p: Fraction, hits: int, draws: int) -> Fraction:
 
 @pytest.mark.parametrize("draws", [1, 2, 9, 40])
 @pytest.mark.parametrize("error_probability", [Fraction(1, 10), Fraction(1, 10**9)])
-def test_no_limit_is_too_sharp(draws: int, error_probability: Fraction) -> None:
+def test_limits_hold_by_exact_sums(draws: int, error_probability: Fraction) -> None:
     """By exact sums for every number of hits; and a number a little sharper would be wrong."""
     for hits in range(1, draws + 1):
         low = lower_limit(hits, draws, error_probability)
@@ -41,7 +41,7 @@ def test_no_limit_is_too_sharp(draws: int, error_probability: Fraction) -> None:
 @pytest.mark.parametrize(
     ("hits", "draws"), [(1, 5e5), (20, 5e5), (5000, 1e5), (25e4, 5e5), (5e5, 5e5)]
 )
-def test_limits_are_hardly_wider_than_the_quantiles_of_the_beta_law(
+def test_limits_are_close_to_beta_quantiles(
     hits: float, draws: float, error_probability: float
 ) -> None:
     """scipy errs by less than a part in 10^6, and the bound of the tail loses a part in 1,000."""
@@ -58,7 +58,7 @@ def test_limits_are_hardly_wider_than_the_quantiles_of_the_beta_law(
 @pytest.mark.parametrize(
     "wrong", [(3, 2, "0.1"), (-1, 2, "0.1"), (0, 0, "0.1"), (1, 2, "0"), (1, 2, "0.5")]
 )
-def test_what_is_no_count_is_refused(wrong: tuple[int, int, str]) -> None:
+def test_invalid_counts_are_refused(wrong: tuple[int, int, str]) -> None:
     with pytest.raises(ValueError, match="hits are some"):
         lower_limit(wrong[0], wrong[1], Fraction(wrong[2]))
 
@@ -73,7 +73,7 @@ def test_epsilon_is_rounded_down(delta: Fraction) -> None:
             assert ball(other) * ball(above).exp() > ball(one - delta)
 
 
-def test_what_shows_nothing_shows_no_epsilon() -> None:
+def test_uninformative_limits_prove_epsilon_0() -> None:
     tenth, fifth = Fraction(1, 10), Fraction(1, 5)
     assert epsilon_lower_bound(tenth, fifth, Fraction(0)) == 0.0
     assert epsilon_lower_bound(fifth, tenth, tenth) == 0.0

@@ -1,4 +1,4 @@
-"""Choices and selected keys: below their claim as they are, above it where one is planted too sure."""
+"""Selections and private keys stay below their claim; planted faults exceed it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dprelease.exact.results.true_table import Profile
 from dprelease.mechanisms.partition_selection import PartitionSelection
 from dprelease.noise import noised_answers, selections
 from dprelease.planning.plan import PlannedColumn
-from tests.auditing.black_box.build import broken, planned, told, with_scale
+from tests.auditing.black_box.build import bounds_of, is_refuted, planned, with_scale
 
 DRAWS = 40_000
 
@@ -52,33 +52,33 @@ def choice(name: str) -> tuple[tuple[PlannedColumn, ...], ChoicesInCells]:
     return tuple(held), ChoicesInCells(tuple(held), (0,), (sides[0], sides[1]))
 
 
-def shown(
+def bounds_of_choices(
     columns: tuple[PlannedColumn, ...], source: Source, key: str, draws: int = 10_000
 ) -> list[QuestionResult]:
-    return told(source, columns, "0", draws, key, CHOICES)
+    return bounds_of(source, columns, "0", draws, key, CHOICES)
 
 
 @pytest.mark.share(0.2)
 @pytest.mark.parametrize("name", [*CHOICES_ASKED, "tree"])
-def test_choices_lie_below_their_claim_and_choices_that_are_too_sure_are_found(name: str) -> None:
+def test_sound_choices_hold_and_too_sure_ones_are_found(name: str) -> None:
     columns, source = choice(name)
-    sound = shown(columns, source, name)
-    assert not broken(sound)
+    sound = bounds_of_choices(columns, source, name)
+    assert not is_refuted(sound)
     assert sound[0].epsilon > 0.05 * sound[0].claimed or name == "largest"
     sure = tuple(with_scale(column, 0.1) for column in columns)
     wrong = ChoicesInCells(sure, source.cells, source.sides)
-    assert broken(shown(columns, wrong, name))
+    assert is_refuted(bounds_of_choices(columns, wrong, name))
 
 
-def test_one_draw_for_both_halves_of_a_node_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_noise_between_halves_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without noise between the halves, the larger one is told."""
     columns, _ = choice("tree")
     asked = {c.measurement.name: profile([0, 8, 8]) for c in columns}
     other = {c.measurement.name: profile([0, 8]) for c in columns}
     source = ChoicesInCells(columns, (0,), (asked, other))
-    assert not broken(shown(columns, source, "tree"))
+    assert not is_refuted(bounds_of_choices(columns, source, "tree"))
     monkeypatch.setattr(selections, "sample", lambda law, n, bits: np.full(n, 3))
-    assert broken(shown(columns, source, "tree"))
+    assert is_refuted(bounds_of_choices(columns, source, "tree"))
 
 
 # Keys that are not public.
@@ -96,24 +96,24 @@ def selected(
 ) -> list[QuestionResult]:
     """Return what keys show beside a column's claim, drawn as another column is if one is given."""
     source = SelectedKeys(drawn or column, (np.array(one), np.array(other)))
-    return told(source, [column], "0.001", DRAWS, "keys", CHOICES)
+    return bounds_of(source, [column], "0.001", DRAWS, "keys", CHOICES)
 
 
 @pytest.mark.parametrize("mechanism", [None, "truncated_laplace"])
 def test_sound_selections_are_not_accused(mechanism: str | None) -> None:
     column = keys(mechanism)
     for units in (1, 6, 40):
-        assert not broken(selected(column, [units, 30], [units - 1, 30]))
+        assert not is_refuted(selected(column, [units, 30], [units - 1, 30]))
 
 
-def test_keys_that_are_told_too_early_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_published_too_early_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     bounded = keys("truncated_laplace")
     least = noised_answers.key_threshold(bounded.mechanism)  # type: ignore[arg-type]
     monkeypatch.setattr(noised_answers, "key_threshold", lambda law: least - 5)
-    assert broken(selected(bounded, [1, 30], [0, 30]))
+    assert is_refuted(selected(bounded, [1, 30], [0, 30]))
     optimal = keys(None)
     early = replace(optimal, mechanism=replace(optimal.mechanism, delta=0.02))
     assert isinstance(early.mechanism, PartitionSelection)
-    assert broken(selected(optimal, [1, 30], [0, 30], early))
+    assert is_refuted(selected(optimal, [1, 30], [0, 30], early))
     monkeypatch.setattr(PartitionSelection, "select", lambda _law, units, _bits: units > 20)
-    assert broken(selected(optimal, [21, 30], [20, 30]))
+    assert is_refuted(selected(optimal, [21, 30], [20, 30]))

@@ -1,4 +1,4 @@
-"""Faults planted in the noise stage itself: each shows a loss above the claim, and none without it."""
+"""Faults planted in the noise exceed the claim, and sound noise does not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,14 @@ from dprelease.noise import noised_vectors
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Integers, SampledDistribution, sample
 from dprelease.planning.plan import PlannedColumn
-from tests.auditing.black_box.build import broken, cells, of_law, planned, streams, told
+from tests.auditing.black_box.build import (
+    bounds_of,
+    cells,
+    count_with_noise,
+    is_refuted,
+    planned,
+    streams,
+)
 from tests.replay import Keyed
 
 DRAWS = 40_000
@@ -33,7 +40,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def vector(mechanism: str = "discrete_laplace", **more: Any) -> tuple[PlannedColumn, NoisedCells]:
-    column = of_law(mechanism, epsilon="0.5", **more)
+    column = count_with_noise(mechanism, epsilon="0.5", **more)
     differing = {"n": [5, 1, 0, 7]}, {"n": [5, 0, 0, 7]}
     return column, cells([column], *differing)
 
@@ -78,7 +85,7 @@ DRAWN_WRONG = [in_pairs, opposite, coarse, mostly_coarse, bounded, never_zero]
 def test_sound_noise_is_not_accused(mechanism: str) -> None:
     delta = "1e-5" if mechanism == "discrete_gaussian" else "0"
     column, source = vector(mechanism, delta=delta)
-    assert not broken(told(source, [column], delta, DRAWS, "sound"))
+    assert not is_refuted(bounds_of(source, [column], delta, DRAWS, "sound"))
 
 
 @pytest.mark.parametrize("wrong", DRAWN_WRONG, ids=lambda f: f.__name__)
@@ -87,7 +94,7 @@ def test_wrong_draws_are_found(
 ) -> None:
     monkeypatch.setattr(noised_vectors, "sample", wrong)
     column, source = vector()
-    assert broken(told(source, [column], "0", DRAWS, wrong.__name__))
+    assert is_refuted(bounds_of(source, [column], "0", DRAWS, wrong.__name__))
 
 
 def test_noise_that_depends_on_the_data_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,11 +111,11 @@ def test_noise_that_depends_on_the_data_is_found(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(noised_vectors, "_add_noise", noised)
     monkeypatch.setattr(noised_vectors, "CHUNK", 4 * DRAWS)
     column, source = vector()
-    assert broken(told(source, [column], "0", DRAWS, "depends"))
+    assert is_refuted(bounds_of(source, [column], "0", DRAWS, "depends"))
 
 
 @dataclass(frozen=True, eq=False)
-class Rounded:
+class UnroundedAnswers:
     """Answers that are made of true numbers which are no whole ones, and rounded by nobody."""
 
     inner: Source
@@ -122,9 +129,9 @@ class Rounded:
         return self.inner.draw(n, 1, bits) + truth[:, None]
 
 
-def test_what_was_not_rounded_is_found() -> None:
+def test_unrounded_answers_are_found() -> None:
     column, source = vector()
-    assert broken(told(Rounded(source), [column], "0", DRAWS, "rounded"))
+    assert is_refuted(bounds_of(UnroundedAnswers(source), [column], "0", DRAWS, "rounded"))
 
 
 def test_two_columns_with_the_same_noise_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +145,7 @@ def test_two_columns_with_the_same_noise_are_found(monkeypatch: pytest.MonkeyPat
 
     def shown(key: str) -> bool:
         source = Releases((answers,), streams(key))
-        return broken(told(source, columns, "0", 1600, key, REPETITION))
+        return is_refuted(bounds_of(source, columns, "0", 1600, key, REPETITION))
 
     assert not shown("sound")
 
@@ -166,7 +173,7 @@ class Fixed(Keyed):
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("number", [1, 20])
-def test_noise_that_comes_back_is_found(number: int) -> None:
+def test_repeated_noise_is_found(number: int) -> None:
     """Releases have bits of a few streams: each answer by itself looks like noise."""
     _, columns = planned({"n": {"count": "*"}, "s": {"sum": "n"}})
     row = {"n": 1, "s": 3}
@@ -180,6 +187,6 @@ def test_noise_that_comes_back_is_found(number: int) -> None:
     def few() -> BitSource:
         return Keyed(str(next(numbers) % number))
 
-    assert broken(told(Releases((answers,), few), columns, "0", 1600, "few", REPETITION))
+    assert is_refuted(bounds_of(Releases((answers,), few), columns, "0", 1600, "few", REPETITION))
     sound = Releases((answers,), streams("own"))
-    assert not broken(told(sound, columns, "0", 400, "own", REPETITION))
+    assert not is_refuted(bounds_of(sound, columns, "0", 400, "own", REPETITION))

@@ -1,4 +1,4 @@
-"""Whole releases put to the test: tables, choices, keys, single records, parties; and their faults."""
+"""Bounds of complete releases: tables, selections, keys, local records, parties, and planted faults."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dprelease.planning.plan import PlannedColumn
 from dprelease.schema.load import read_declaration
 from dprelease.schema.release import PRIVATE_KEYS
 from tests.auditing.black_box.build import streams, with_scale
-from tests.release.families_of_areas import declared
+from tests.release.area_family import read_family
 
 SCHEMA = """\
 table: people
@@ -107,8 +107,8 @@ def table(rows: list[tuple[int, str, int, int]]) -> pa.Table:
 
 
 @dataclass(frozen=True)
-class Put:
-    """A release that is put to the test."""
+class ReleaseUnderAudit:
+    """A release that is tested."""
 
     stage: AuditedRelease
     worst: dict[tuple[str, str], Pair]
@@ -126,7 +126,7 @@ class Put:
         assert failed == []
         return bounds, left
 
-    def planted(self, change: Callable[[PlannedColumn], PlannedColumn]) -> Put:
+    def planted(self, change: Callable[[PlannedColumn], PlannedColumn]) -> ReleaseUnderAudit:
         """Return the release whose plan says other things of its columns than it promises."""
         columns = tuple(map(change, self.stage.plan.columns))
         return replace(
@@ -134,7 +134,7 @@ class Put:
         )
 
 
-def put(folder: Path, release: str, unit: str = UNIT) -> Put:
+def audited_release(folder: Path, release: str, unit: str = UNIT) -> ReleaseUnderAudit:
     (folder / "people.yaml").write_text(SCHEMA.format(unit=unit))
     (folder / "release.yaml").write_text(release)
     stage = AuditedRelease.of(read_declaration(folder / "release.yaml"))
@@ -144,7 +144,9 @@ def put(folder: Path, release: str, unit: str = UNIT) -> Put:
     if stage.records:
         rows, others = ONE[:1], OTHERS["replace"][:1]
     pair = Pair("a unit", {"people": table(rows)}, {"people": table(others)}, "people")
-    return Put(stage, {(c.query.name, c.measurement.name): pair for c in stage.plan.noisy_columns})
+    return ReleaseUnderAudit(
+        stage, {(c.query.name, c.measurement.name): pair for c in stage.plan.noisy_columns}
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -159,8 +161,8 @@ def names(found: Sequence[EpsilonBound | UntestedPart]) -> set[tuple[str, str]]:
     return {(one.query, one.column) for one in found}
 
 
-def test_every_measurement_of_a_release_lies_below_its_claim(tmp_path: Path) -> None:
-    release = put(tmp_path, TABLES)
+def test_every_measurement_stays_below_its_claim(tmp_path: Path) -> None:
+    release = audited_release(tmp_path, TABLES)
     found = release.bounds("tables")
     assert all(one.holds and one.bound <= one.claimed for one in found)
     assert names(found) == {*release.worst, ("", "")}
@@ -182,11 +184,11 @@ def test_every_measurement_of_a_release_lies_below_its_claim(tmp_path: Path) -> 
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("reached", [0, 1])
-def test_what_the_time_does_not_reach_is_named(
+def test_untested_parts_are_named_after_the_time_limit(
     reached: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """None of the questions, or all but those that share the first draws."""
-    release = put(tmp_path, TABLES)
+    release = audited_release(tmp_path, TABLES)
     clock = mock.Mock(wraps=time, monotonic=mock.Mock(return_value=0.0 if reached else 10.0))
     monkeypatch.setattr(proven_bounds, "time", clock)
     draw = proven_bounds._GroupTest.epsilon_bounds
@@ -206,18 +208,22 @@ def test_what_the_time_does_not_reach_is_named(
 
 
 def test_columns_with_too_little_noise_are_named(tmp_path: Path) -> None:
-    release = put(tmp_path, TABLES)
+    release = audited_release(tmp_path, TABLES)
     scales = {"pay": 0.3, "top.1": 0.02, "mid": 0.05}
 
     def change(planned: PlannedColumn) -> PlannedColumn:
         return with_scale(planned, scales.get(planned.measurement.name, 1.0))
 
-    found = [one for one in released_by(release, release.planted(change)) if not one.holds]
+    found = [
+        one for one in bounds_with_other_plan(release, release.planted(change)) if not one.holds
+    ]
     assert {("by_city", column) for column in scales} <= names(found)
     assert not names(found) & {("by_city", "people"), ("areas", PRIVATE_KEYS)}
 
 
-def released_by(promised: Put, drawn: Put) -> list[EpsilonBound]:
+def bounds_with_other_plan(
+    promised: ReleaseUnderAudit, drawn: ReleaseUnderAudit
+) -> list[EpsilonBound]:
     """Return the bounds of a release whose answers are drawn by another plan."""
     claims = {
         (c.query.name, c.measurement.name): c.accounting_input for c in promised.stage.plan.columns
@@ -232,22 +238,22 @@ def released_by(promised: Put, drawn: Put) -> list[EpsilonBound]:
         PlannedColumn.accounting_input = kept  # type: ignore[method-assign]
 
 
-def test_units_that_give_way_to_others(tmp_path: Path) -> None:
-    release = put(tmp_path, REPLACED)
+def test_releases_with_replace_neighbours(tmp_path: Path) -> None:
+    release = audited_release(tmp_path, REPLACED)
     found = release.bounds("replaced")
     assert all(one.holds for one in found)
     whole = [one for one in found if not one.query and one.mechanism == "all noised numbers"]
     assert whole[0].bound > 0.1 * whole[0].claimed
     wrong = release.planted(lambda column: with_scale(column, 0.3))
-    broken = [one for one in released_by(release, wrong) if not one.holds]
+    broken = [one for one in bounds_with_other_plan(release, wrong) if not one.holds]
     assert {("by_city", "people"), ("by_city", "pay"), ("", "")} <= names(broken)
 
 
-def test_tables_that_differ_in_an_invariant_are_not_asked(tmp_path: Path) -> None:
+def test_neighbours_agree_in_invariants(tmp_path: Path) -> None:
     """Between others the release promises nothing; marginals of one family that agree otherwise."""
     consistent = "{invariants: [{level: state}], acknowledge: invariants are published exactly}"
     budget = "epsilon: 4, delta: 1e-4, neighbours: replace"
-    stage = AuditedRelease.of(declared(tmp_path, budget=budget, consistent=consistent))
+    stage = AuditedRelease.of(read_family(tmp_path, budget=budget, consistent=consistent))
     person = {"id": 1, "town": "Bern", "sex": "f", "old": False, "age": 3, "pay": 1.0}
     inside, elsewhere = ({**person, "town": town, "sex": "m"} for town in ("Thun", "Uster"))
     other_units = [{**person, "id": 2}]
@@ -256,7 +262,7 @@ def test_tables_that_differ_in_an_invariant_are_not_asked(tmp_path: Path) -> Non
         sides = [{"people": pa.Table.from_pylist([one, *other_units])} for one in (person, other)]
         pair = Pair("a person", sides[0], sides[1], "people")
         worst = {(c.query.name, c.measurement.name): pair for c in stage.plan.noisy_columns}
-        found.append(Put(stage, worst).outcome("invariants"))
+        found.append(ReleaseUnderAudit(stage, worst).outcome("invariants"))
     (bounds, left), (none, untried) = found
     assert all(one.holds for one in bounds)
     noised = {(c.query.name, c.measurement.name) for c in stage.plan.noisy_columns}
@@ -265,8 +271,8 @@ def test_tables_that_differ_in_an_invariant_are_not_asked(tmp_path: Path) -> Non
     assert (none, names(untried)) == ([], noised)
 
 
-def test_single_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    release = put(tmp_path, RECORDS, unit="")
+def test_bounds_of_local_releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    release = audited_release(tmp_path, RECORDS, unit="")
     found = release.bounds("records")
     assert all(one.holds for one in found)
     assert names(found) == {*release.worst, ("people", "")}
@@ -280,8 +286,8 @@ def test_single_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert ("people", "pay") in names([one for one in release.bounds("less") if not one.holds])
 
 
-def test_sums_of_parties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    release = put(tmp_path, PARTIES, unit="")
+def test_bounds_of_federated_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    release = audited_release(tmp_path, PARTIES, unit="")
     found = release.bounds("parties")
     assert all(one.holds for one in found)
     assert names(found) == {*release.worst, ("", "")}
@@ -297,14 +303,14 @@ def test_sums_of_parties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.audit
-def test_time_is_kept_and_fewer_draws_are_told(
+def test_time_limit_reduces_the_reported_draws(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By a clock that others at work on the machine don't move."""
     monkeypatch.setattr(time, "monotonic", time.process_time)
     monkeypatch.setattr(table_questions, "DRAWS", 10**8)
     monkeypatch.setattr(table_questions, "CHOICE_DRAWS", 10**7)
-    release = put(tmp_path, REPLACED)
+    release = audited_release(tmp_path, REPLACED)
     none, left, _ = lower_bounds(release.stage, release.worst, time.monotonic() - 1.0)
     assert not none
     assert left

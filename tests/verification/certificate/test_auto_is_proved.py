@@ -1,4 +1,4 @@
-"""Whatever `auto` chooses, its privacy cost is proved from above."""
+"""The privacy cost of every choice of `auto` has a proved upper bound."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dprelease.release.api import read_release
 from dprelease.verification.certificate.certify import certify, claims_of
 from dprelease.verification.certificate.proven_losses import KNOWN, proven_losses
 from tests.mechanisms.laws import KINDS, law_of
-from tests.planning.test_published_columns import SCHEMA, TEN, made
+from tests.planning.test_published_columns import SCHEMA, TEN, write_release
 
 BUDGETS: dict[str, dict[str, Any]] = {
     "pure": {"epsilon": 1},
@@ -35,7 +35,9 @@ COLUMNS: dict[str, dict[str, Any]] = {
 def test_auto_is_proved(budget: str, columns: str, limits: int, tmp_path: Path) -> None:
     unit = {"id": "person", "max_groups": limits, "max_rows_per_group": limits}
     schema = {**SCHEMA, "privacy_unit": unit}
-    path = made(tmp_path, COLUMNS[columns], schema, budget=BUDGETS[budget], mechanism="auto")
+    path = write_release(
+        tmp_path, COLUMNS[columns], schema, budget=BUDGETS[budget], mechanism="auto"
+    )
     plan = read_release(path).plan()
     events = [column.event for column in plan.columns]
     certificate = certify(events, claims_of(GuaranteeRecord.of(plan.guarantee)))

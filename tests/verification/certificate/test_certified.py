@@ -1,4 +1,4 @@
-"""Claims of every law under every unit are proved; those that are too low are refused."""
+"""Honest claims of every mechanism and privacy unit are proved; claims that are too low are refused."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def recorded(guarantee: dict[str, Any]) -> GuaranteeRecord:
     return GuaranteeRecord.model_construct(**guarantee)
 
 
-def claimed(laws: Sequence[Mechanism], unit: Sensitivity, budget: str) -> Claimed | None:
+def events_and_claim(laws: Sequence[Mechanism], unit: Sensitivity, budget: str) -> Claimed | None:
     """Return events with what the planner says of them; None where it says nothing."""
     vectors = [make_accounting_input(law, unit) for law in laws]
     guarantee = guarantee_of(vectors, BUDGETS[budget])
@@ -73,7 +73,7 @@ def of_kind(name: str, shape: int, unit: str, budget: str, scale: float) -> Clai
     shift = max(move.shift for move in UNITS[unit].moves) * UNITS[unit].meeting
     if not exists(name, scale, shape, shift):
         return None
-    return claimed([law_of(name, scale, shape, shift)], UNITS[unit], budget)
+    return events_and_claim([law_of(name, scale, shape, shift)], UNITS[unit], budget)
 
 
 @pytest.mark.share(0.25)
@@ -93,8 +93,8 @@ def test_honest_claims_are_proved(
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize(("name", "shape"), KINDS)
-def test_claims_a_hundredth_too_low_are_refused(name: str, shape: int, budget: str) -> None:
-    """And so are those of noise that is a hundredth smaller than recorded noise would have been."""
+def test_claims_one_percent_too_low_are_refused(name: str, shape: int, budget: str) -> None:
+    """Also claims for noise that is one percent smaller than the recorded noise."""
     found = of_kind(name, shape, "few cells", budget, 20.0)
     if found is None:
         return
@@ -116,7 +116,7 @@ SELECTIONS_OF_KEYS = {"partition_selection", "gaussian_threshold"}
 
 
 @pytest.mark.parametrize("name", sorted({*KNOWN} - SELECTIONS_OF_KEYS - {"randomized_response"}))
-def test_smaller_noise_than_was_priced_is_refused(name: str) -> None:
+def test_smaller_noise_than_accounted_is_refused(name: str) -> None:
     budget = "pure" if registry.get(name).pure else "approximate"
     found = of_kind(name, 0, "few cells", budget, 20.0)
     assert found is not None
@@ -131,14 +131,14 @@ def test_smaller_noise_than_was_priced_is_refused(name: str) -> None:
     assert verdicts & {Verdict.REFUSED, Verdict.OPEN}, verdicts
 
 
-def test_mixed_kinds_and_choices_together() -> None:
+def test_mixed_mechanisms_and_selections_are_proved() -> None:
     """One release of many laws, choices and keys that are not public, under `replace`."""
     unit = UNITS["replaced"]
     laws = [law_of("discrete_gaussian", 60.0), law_of("laplace", 90.0)]
     laws.append(law_of("asymmetric_laplace", 90.0, 2))
     for name, shape in (("exponential", {"candidates": 12}), ("permute_and_flip", {})):
         laws.append(registry.selection_class(name).of(scale=80.0, **shape))  # type: ignore[arg-type]
-    events, guarantee = claimed(laws, unit, "approximate") or ([], {})
+    events, guarantee = events_and_claim(laws, unit, "approximate") or ([], {})
     keys = registry.randomizer_class("partition_selection").of(scale=20.0, delta=1e-8)
     one = Sensitivity(2, (Move(1, 1),))
     vectors = [make_accounting_input(law, unit) for law in laws] + [
@@ -152,7 +152,7 @@ def test_mixed_kinds_and_choices_together() -> None:
     assert "discrete_gaussian" in certificate_text(certificate)
 
 
-def test_divergences_beside_losses() -> None:
+def test_rho_and_loss_proofs_combine() -> None:
     """Discrete Gaussian noise whose parts meet, and other noise: by a part of delta."""
     meeting, apart = UNITS["meeting"], UNITS["few cells"]
     few, many = law_of("discrete_gaussian", 4000.0), law_of("discrete_laplace", 60.0)
@@ -171,8 +171,8 @@ def test_divergences_beside_losses() -> None:
     assert certify(events, [low]).claims[0].verdict is Verdict.REFUSED
 
 
-def test_what_nothing_is_proved_of_is_open() -> None:
-    """A law of another file than those here is no proof, and no refusal."""
+def test_unknown_mechanism_is_open() -> None:
+    """A mechanism without a proof is neither proved nor refused."""
     law = law_of("discrete_laplace", 20.0)
     event = Event("q", "c", law.name, law.parameters, UNITS["one cell"])
     kept = KNOWN.pop("discrete_laplace")
@@ -189,35 +189,35 @@ def test_what_nothing_is_proved_of_is_open() -> None:
 
 
 @pytest.fixture(scope="module")
-def paid(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def release_with_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return publish(tmp_path_factory.mktemp("paid"), "paid")
 
 
-def test_a_release_is_certified(paid: Path) -> None:
-    report = verify(paid, certify=True)
+def test_release_is_certified(release_with_ledger: Path) -> None:
+    report = verify(release_with_ledger, certify=True)
     assert report.ok
     assert report.certificate is not None
     assert report.certificate.is_proved
     (claim,) = report.to_json()["certificate"]["claims"]
     assert 0.99 * claim["claimed"] <= claim["at_least"] <= claim["at_most"] <= claim["claimed"]
-    assert verify(paid).to_json()["certificate"] is None
+    assert verify(release_with_ledger).to_json()["certificate"] is None
     for more in ([], ["--certify"]):
-        done = CliRunner().invoke(app, ["verify", str(paid), *more])
+        done = CliRunner().invoke(app, ["verify", str(release_with_ledger), *more])
         assert done.exit_code == 0, done.output
         known = " ".join(done.output.split()).replace(Verdict.OPEN.value, "")
         assert (Verdict.PROVED.value in known) is bool(more), done.output
 
 
-def test_a_lowered_claim_is_refused(paid: Path) -> None:
+def test_lowered_claim_is_refused(release_with_ledger: Path) -> None:
     """By the manifest that is made again, and by the certificate of what it claims."""
-    record = read(paid)
-    kept = (paid / "manifest.json").read_bytes()
+    record = read(release_with_ledger)
+    kept = (release_with_ledger / "manifest.json").read_bytes()
     record["guarantee"]["epsilon"] = repr(0.99 * float(record["guarantee"]["epsilon"]))
-    seal(paid, record)
+    seal(release_with_ledger, record)
     try:
-        codes = [finding.code for finding in verify(paid, certify=True).findings]
+        codes = [finding.code for finding in verify(release_with_ledger, certify=True).findings]
     finally:
-        (paid / "manifest.json").write_bytes(kept)
+        (release_with_ledger / "manifest.json").write_bytes(kept)
     assert "DP-VERIFY-008" in codes
     assert "DP-VERIFY-024" in codes
 
@@ -227,7 +227,7 @@ GUARANTEE = {"epsilon": "1", "pure_epsilon": "2", "rho": "0.1", "delta": "1e-9"}
 
 
 @pytest.mark.parametrize("leaf", GUARANTEE)
-def test_texts_that_are_no_claim(leaf: str) -> None:
+def test_invalid_texts_of_claims_are_refused(leaf: str) -> None:
     """Each is refused before any number is computed of it."""
     assert len(claims_of(recorded(GUARANTEE))) == 3
     start = time.process_time()
@@ -238,25 +238,27 @@ def test_texts_that_are_no_claim(leaf: str) -> None:
 
 
 @pytest.mark.parametrize(("leaf", "text"), [("epsilon", "1e400"), ("delta", "1e300")])
-def test_a_manifest_whose_claim_is_no_number(leaf: str, text: str, paid: Path) -> None:
-    kept = (paid / "manifest.json").read_bytes()
-    record = read(paid)
+def test_manifest_with_invalid_claim_is_refused(
+    leaf: str, text: str, release_with_ledger: Path
+) -> None:
+    kept = (release_with_ledger / "manifest.json").read_bytes()
+    record = read(release_with_ledger)
     record["guarantee"][leaf] = text
-    seal(paid, record)
+    seal(release_with_ledger, record)
     try:
-        report = verify(paid, certify=True)
+        report = verify(release_with_ledger, certify=True)
     finally:
-        (paid / "manifest.json").write_bytes(kept)
+        (release_with_ledger / "manifest.json").write_bytes(kept)
     assert report.certificate is None
     assert {"DP-VERIFY-002"} <= {finding.code for finding in report.findings}
     json.dumps(report.to_json(), allow_nan=False)
 
 
-def test_a_release_of_unknown_noise_is_not_proved(
-    paid: Path, monkeypatch: pytest.MonkeyPatch
+def test_release_of_unknown_noise_is_not_proved(
+    release_with_ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(proven, "KNOWN", {})
-    report = verify(paid, certify=True)
+    report = verify(release_with_ledger, certify=True)
     assert {finding.code for finding in report.findings} == {"DP-VERIFY-026"}
     assert report.to_json()["guarantee_status"] == "not proved"
 
@@ -265,7 +267,7 @@ def test_a_release_of_unknown_noise_is_not_proved(
 @pytest.mark.parametrize(
     "kind", ["central", "local", pytest.param("party", marks=pytest.mark.audit)]
 )
-def test_releases_of_every_kind(kind: str, tmp_path: Path) -> None:
+def test_releases_of_every_kind_are_certified(kind: str, tmp_path: Path) -> None:
     """All claims are proved; those about sums of parties have no proof, which is a finding."""
     folder = publish(tmp_path, kind)
     report = verify(folder, certify=True)
@@ -289,7 +291,7 @@ def test_releases_of_every_kind(kind: str, tmp_path: Path) -> None:
 
 
 def claimed_of(name: str, scales: Sequence[float], slots: int) -> Claimed:
-    found = claimed(
+    found = events_and_claim(
         [law_of(name, scale, 0, 4) for scale in scales],
         Sensitivity(slots, (Move(4, 1),)),
         "approximate",
@@ -298,7 +300,7 @@ def claimed_of(name: str, scales: Sequence[float], slots: int) -> Claimed:
     return found
 
 
-def test_as_many_scales_as_vectors() -> None:
+def test_many_scales_of_noise_are_proved() -> None:
     """Discrete Gaussian noise of 300 scales, by itself and beside other noise; and narrow one."""
     scales = [500.0 + i / 3 for i in range(300)]
     start = time.process_time()
@@ -307,7 +309,7 @@ def test_as_many_scales_as_vectors() -> None:
     assert "told as integers" in claim.by
     laws = [law_of("discrete_gaussian", scale, 0, 4) for scale in [8.0, 9.0, *scales[:40]]]
     laws += [law_of("discrete_laplace", scale, 0, 4) for scale in (300.0, 310.0)]
-    found = claimed(laws, UNITS["one cell"], "approximate")
+    found = events_and_claim(laws, UNITS["one cell"], "approximate")
     assert found is not None
     (claim, *_) = proof(found).claims
     assert claim.verdict is Verdict.PROVED
@@ -330,7 +332,7 @@ def test_as_many_scales_as_vectors() -> None:
         ("staircase", 500.0),
     ],
 )
-def test_a_thousand_slots_take_less_than_a_minute(name: str, least: float, kinds: int) -> None:
+def test_thousand_slots_take_less_than_a_minute(name: str, least: float, kinds: int) -> None:
     """Of one kind, of a hundred, and each of its own."""
     scales = [least * (1 + i / kinds) for i in range(kinds)]
     found = claimed_of(name, scales, 1000 // kinds)

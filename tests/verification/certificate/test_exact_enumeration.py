@@ -1,4 +1,4 @@
-"""What is composed is never below the truth, by exact enumeration, and hardly above it."""
+"""Composed losses are never below exact enumeration, and hardly above it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def truth(pairs: Sequence[tuple[Fraction, Fraction]], times: int, growth: Fracti
 
 @pytest.mark.parametrize("times", [1, 2, 3])
 @pytest.mark.parametrize("shift", [1, 3])
-def test_products_of_rational_masses(times: int, shift: int) -> None:
+def test_composition_of_rational_probabilities(times: int, shift: int) -> None:
     """Whole-number masses, all outputs of all cells: rational numbers without any rounding."""
     masses = (40, 31, 22, 9, 5, 2, 1)
     law = Optimal(5.0, masses)
@@ -98,7 +98,7 @@ def test_products_of_rational_masses(times: int, shift: int) -> None:
         ("discrete_offset_symmetric_gaussian", 1, 6.0),
     ],
 )
-def test_products_of_masses_from_definitions(name: str, shape: int, scale: float) -> None:
+def test_composition_of_probabilities_from_definitions(name: str, shape: int, scale: float) -> None:
     """Two cells of a law, moved up or down, output by output, by definitions in another place."""
     shift, reach = 2, int(12 * scale) + 6
     law = law_of(name, scale, shape, shift)
@@ -140,7 +140,7 @@ def _two_cells(
         ("generalized_gaussian", 1),
     ],
 )
-def test_coarse_looks_are_bounds(name: str, shape: int) -> None:
+def test_coarse_grids_are_upper_bounds(name: str, shape: int) -> None:
     """Blocks of many outputs each, whose losses differ widely: still never below the truth."""
     scale, shift = 40.0, 30
     law = law_of(name, scale, shape, shift)
@@ -157,7 +157,7 @@ def test_coarse_looks_are_bounds(name: str, shape: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["discrete_gaussian", "discrete_offset_symmetric_gaussian"])
-def test_losses_in_closed_form_are_those_of_masses(name: str) -> None:
+def test_losses_in_closed_form_equal_enumerated_ones(name: str) -> None:
     """Of blocks of one output both ends are its loss; of wider ones they lie on either side."""
     law = law_of(name, 3.0, 0, 4)
     with ctx.workprec(200):
@@ -180,7 +180,7 @@ def test_losses_in_closed_form_are_those_of_masses(name: str) -> None:
             assert last.high > losses[-1]
 
 
-def test_the_worst_move_of_each_part_counts() -> None:
+def test_worst_move_of_each_part_counts() -> None:
     """A unit chooses: one cell by 5 steps, or two by 4; either may be the worse one."""
     law = law_of("discrete_laplace", 9.0)
     moves = (Move(5, 1), Move(4, 2))
@@ -194,7 +194,7 @@ def test_the_worst_move_of_each_part_counts() -> None:
     assert both >= proved(moves[::-1]) * (1 - Fraction(1, 10**5))
 
 
-def test_parts_that_meet_add_up_by_squares() -> None:
+def test_overlapping_parts_add_up_to_l2_norm() -> None:
     """Two of three parts in one cell: the squared L2 norm is 2 x 3 x 4^2 steps."""
     law = law_of("discrete_gaussian", 20.0)
     unit = Sensitivity(3, (Move(4, 1),), 2)
@@ -203,7 +203,7 @@ def test_parts_that_meet_add_up_by_squares() -> None:
     assert kind.rho == Fraction(unit.l2_squared, 2 * 400)
 
 
-def test_a_single_choice_is_met_exactly() -> None:
+def test_randomized_response_is_exact_on_its_grid() -> None:
     """Randomized response on a grid that meets its losses: nothing but rounded units is added."""
     law = RandomizedResponse(0.5, 4.0)
     unit = Sensitivity(1, (Move(1, 1),))
@@ -252,7 +252,7 @@ def test_reference_conversions() -> None:
 
 
 @pytest.mark.parametrize(("scale", "offset"), [(0.5, 0.0), (7.5, 0.25), (40.0, 4.0)])
-def test_sums_of_weights(scale: float, offset: float) -> None:
+def test_tails_of_discrete_gaussians(scale: float, offset: float) -> None:
     """Tails from the definition alone agree with those by which noise is drawn."""
     name = "discrete_gaussian" if not offset else "discrete_offset_symmetric_gaussian"
     law = law_of("discrete_gaussian", scale)
@@ -288,7 +288,7 @@ def at_least(one: LossMasses, other: LossMasses) -> bool:
 
 @given(laws, laws)
 @examples(60)
-def test_what_dominates(one: LossMasses, other: LossMasses) -> None:
+def test_coarser_grids_and_maxima_dominate(one: LossMasses, other: LossMasses) -> None:
     """Coarser grids, ends that are raised, the larger of two curves, and their compositions."""
     assert at_least(one.on_coarser_grid(), one)
     assert at_least(one.trim(2**78), one)

@@ -1,4 +1,4 @@
-"""Discrete Gaussian noise as normal noise: never below the truth, and as near as its theorem."""
+"""Discrete Gaussian noise bounded by normal noise: never below the truth, and as tight as the theorem."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def pairs(scale: float, shift: int) -> list[tuple[arb, arb]]:
     ("scales", "shifts"),
     [((1.75,), (1,)), ((2.0,), (3,)), ((3.0, 2.5), (2, 1)), ((2.0, 4.0), (1, 3))],
 )
-def test_no_epsilon_is_below_the_truth(scales: tuple[float, ...], shifts: tuple[int, ...]) -> None:
+def test_epsilon_is_never_below_the_truth(
+    scales: tuple[float, ...], shifts: tuple[int, ...]
+) -> None:
     """Output by output, of one cell and of two: between the few losses that there are, too."""
     with ctx.workprec(160):
         units = [Sensitivity(1, (Move(shift, 1),)) for shift in shifts]
@@ -81,7 +83,7 @@ def test_no_epsilon_is_below_the_truth(scales: tuple[float, ...], shifts: tuple[
 
 
 @pytest.mark.parametrize(("variance", "scale"), [(Fraction(1, 8), 0.75), (Fraction(1, 10), 0.5)])
-def test_ratios_of_masses(variance: Fraction, scale: float) -> None:
+def test_ratios_of_probabilities_are_within_bounds(variance: Fraction, scale: float) -> None:
     """The law of J by an integral, so narrow that h is seen: ratios lie within what is proved."""
     v, w = ball(Fraction(scale) ** 2), ball(variance)
     with ctx.workprec(80):
@@ -105,7 +107,7 @@ def test_ratios_of_masses(variance: Fraction, scale: float) -> None:
 
 
 @pytest.mark.parametrize("cells", [1, 7, 1000, 10**9])
-def test_what_smooths_adds_for_every_cell(cells: int) -> None:
+def test_smoothing_covers_every_cell(cells: int) -> None:
     smooth = smoothing_for(cells)
     with ctx.workprec(300):
         waves = sum(
@@ -119,7 +121,7 @@ def test_what_smooths_adds_for_every_cell(cells: int) -> None:
     assert smoothing_for(0) == Smoothing(Fraction(0), Fraction(1), Fraction(0))
 
 
-def test_squares_add_up_and_all_that_smooths_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_squared_norms_and_smoothing_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of slots, cells, the worse one of two moves, and parts that meet."""
     monkeypatch.setattr(normal_vectors_module, "UNSEEN", 6)  # so that slack and factor are seen
     units = [Sensitivity(3, (Move(4, 2), Move(5, 1)), 2), Sensitivity(2, (Move(3, 1),))]
@@ -143,7 +145,7 @@ def test_squares_add_up_and_all_that_smooths_is_added(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("mu", [Fraction(1, 30), Fraction(1, 3), Fraction(1), Fraction(5, 2)])
-def test_normal_losses_on_a_grid(mu: Fraction) -> None:
+def test_normal_losses_on_a_grid_are_tight(mu: Fraction) -> None:
     """Composed on a grid, one normal law costs hardly more than in closed form, and no less."""
     delta = Fraction(1, 10**6)
     with ctx.workprec(160):

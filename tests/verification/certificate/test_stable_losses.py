@@ -24,7 +24,7 @@ OPTIONS = BlockOptions(0.02, 1e-12, 2**13)
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
-def test_the_power_series_is_the_density(alpha: float) -> None:
+def test_power_series_equals_density(alpha: float) -> None:
     """At points on both sides of every change of precision or of method."""
     draw = random.Random(1)
     points = [Fraction(0), *(Fraction(draw.expovariate(1 / scale)) for scale in (1, 5, 30) * 4)]
@@ -41,7 +41,7 @@ def test_the_power_series_is_the_density(alpha: float) -> None:
 @pytest.mark.each
 @pytest.mark.parametrize("shift", SHIFTS)
 @pytest.mark.parametrize("alpha", ALPHAS)
-def test_losses_between_two_outputs_are_within_their_bounds(alpha: float, shift: str) -> None:
+def test_losses_of_intervals_are_within_bounds(alpha: float, shift: str) -> None:
     """Of intervals of any width, near the half of the shift, near the maximum, and far out."""
     draw, losses = random.Random(2), StableLosses(alpha, Fraction(shift))
     with ctx.workprec(96):
@@ -62,7 +62,7 @@ def test_losses_between_two_outputs_are_within_their_bounds(alpha: float, shift:
 
 @pytest.mark.parametrize("shift", ["1/7", "8"])
 @pytest.mark.parametrize("alpha", ALPHAS)
-def test_blocks_are_all_outputs(alpha: float, shift: str) -> None:
+def test_blocks_cover_all_outputs(alpha: float, shift: str) -> None:
     """Both probabilities add up to 1, and the mean of Q/P in each block fits its losses."""
     losses = StableLosses.at_precision_of(alpha, Fraction(shift), OPTIONS.least)
     with ctx.workprec(128):
@@ -86,7 +86,7 @@ def _is_possible(block: Block) -> bool:
 @pytest.mark.each
 @pytest.mark.parametrize("shift", ["1/30", "1", "8"])
 @pytest.mark.parametrize("alpha", ALPHAS)
-def test_the_largest_loss(alpha: float, shift: str) -> None:
+def test_largest_loss_bounds_a_dense_grid(alpha: float, shift: str) -> None:
     """It is at least each loss on a dense grid, and not above what the planner computes."""
     law = law_of("symmetric_alpha_stable", 840.0)
     steps = int(840 * Fraction(shift))
@@ -101,7 +101,7 @@ def test_the_largest_loss(alpha: float, shift: str) -> None:
     assert float(found) <= largest_loss(alpha, float(Fraction(shift)))
 
 
-def test_the_slope_in_the_square_falls() -> None:
+def test_slope_in_the_square_falls() -> None:
     """All bounds of losses follow from it."""
     losses = StableLosses(1.5, Fraction(1))
     with ctx.workprec(96):
