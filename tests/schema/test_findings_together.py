@@ -127,6 +127,18 @@ FOLLOWING: dict[str, tuple[Edits, list[str]]] = {
         [added(UNTOLD_COLUMN), (R, "sum: income", "sum: ex")],
         ["DP-WHERE-005 columns.ex.expression"],
     ),
+    "groupings of areas that are faulty": (
+        [
+            (S, "values: [F, M]", "values: [F, F]"),
+            added(),
+            (
+                R,
+                "    group_by: [sex]\n",
+                "    hierarchy: [sex]\n    consistent: {groupings: [note]}\n",
+            ),
+        ],
+        ["DP-SCHEMA-003 columns.sex.values"],
+    ),
     "frequencies of a faulty column": (
         [
             (S, "values: [F, M]", "values: [F, F]"),
