@@ -31,6 +31,9 @@ TRACTS = {
     "t7": "n1", "t1": "e1", "t2": "w1", "t3": "e1", "t4": "none", "t5": "e2", "t6": "e3",
     "t8": "w1", "t9": "e1",
 }  # fmt: skip
+ZONES = dict(zip(TRACTS, ["Z2", "Z1", "Z1", "Z2", "Z2", "Z1", "Z2", "Z1", "Z1"], strict=True))
+"""Across counties and states."""
+
 SCHEMA = """\
 table: people
 {unit}
@@ -38,7 +41,8 @@ columns:
   id: {{type: integer}}
   state: {{type: category, values: [NO, EA, WE], {state}}}
   county: {{type: category, within: state, values: {counties}, {county}}}
-  tract: {{type: category, within: county, values: {tracts}, {tract}}}
+  zone: {{type: category, values: [Z1, Z2], {zone}}}
+  tract: {{type: category, within: [county, zone], values_from: tracts.csv, {tract}}}
   sex: {{type: category, values: [f, m], {sex}}}
   race: {{type: category, values: [a, b, c], others: c}}
   day: {{type: date, lower: 2020-02-28, upper: 2020-03-01, fill: 2020-03-01}}
@@ -109,6 +113,8 @@ ASKED = [
     "group_by: [size, sex]",
     "hierarchy: [state, county, tract]\n    marginals: [[], [sex]]\n"
     "    marginals_at: {tract: [[band, old, sex]], state: [[race], [sex]]}",
+    "hierarchy: [state, tract]\n    marginals: [[], [race], [old, sex]]\n"
+    "    marginals_at: {zone: [[], [old, sex]]}",
 ]
 UNALLOCATED = ("_X", "_X")
 """Substitutes that stand for `unallocated: true`, in all columns of areas and in the sex."""
@@ -142,21 +148,23 @@ def family(
     unit: str = ROW_UNIT,
     nulls: tuple[str, str] = NULLS[0],
     neighbours: str = "add_remove",
-    consistent: str = "true",
+    consistent: str = "",
 ) -> tuple[Query, ...]:
     """Return the queries of all tables of a family."""
+    consistent = consistent or ("{groupings: zone}" if "zone" in asked else "true")
     treated = {
-        "state": "fill: WE", "county": "fill: drop", "sex": "fill: m",
+        "state": "fill: WE", "county": "fill: drop", "zone": "fill: drop", "sex": "fill: m",
         "tract": f"fill: {nulls[0]}, others: {nulls[1]}",
     }  # fmt: skip
     if nulls == UNALLOCATED:
         treated = dict.fromkeys(treated, "unallocated: true")
-    areas = {"counties": by_area(COUNTIES), "tracts": by_area(TRACTS)}
-    schema = SCHEMA.format(unit=unit, **areas, **treated)
+    schema = SCHEMA.format(unit=unit, counties=by_area(COUNTIES), **treated)
+    tracts = "".join(f"{tract},{TRACTS[tract]},{ZONES[tract]}\n" for tract in TRACTS)
     release = RELEASE.format(
         asked=asked, columns=columns, neighbours=neighbours, consistent=consistent
     )
     texts = {"release.yaml": release, "people.yaml": schema}
+    texts["tracts.csv"] = f"tract,county,zone\n{tracts}"
     return resolve(declaration_from_texts(texts, "release.yaml"))
 
 
@@ -176,7 +184,9 @@ def found(queries: tuple[Query, ...], rows: list[Row]) -> dict[tuple[str, str], 
 
 
 def area(key: Key, leaf: str) -> str:
-    """Return the area of a level that a tract, or another last area, lies in."""
+    """Return the area of a level, or the zone, that a tract or another last area lies in."""
+    if key.column == "zone":
+        return ZONES.get(leaf, "_X")
     name, lies = leaf, {"tract": TRACTS, "county": COUNTIES}
     column = key.leaf
     while column != key.column:
@@ -226,7 +236,7 @@ def wanted(queries: tuple[Query, ...], rows: list[Row]) -> dict[tuple[str, str],
                 named = dict(zip(names, cells[number], strict=True))
                 at = 0
                 for key, stride in zip(query.keys.keys, query.keys.strides, strict=True):
-                    value = area(key, named[key.leaf]) if key.level else named[key.column]
+                    value = area(key, named[key.leaf]) if key.leaf else named[key.column]
                     at += list(key.values).index(value) * stride
                 whole = measurement.aggregate == Count()
                 vector[at] += 1 if whole else values[j] or 0

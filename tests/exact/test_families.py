@@ -90,7 +90,7 @@ def _lies(key: Key, fine: Query) -> tuple[int, list[int]] | None:
     for axis, finer in enumerate(fine.keys.keys):
         if finer.column == key.column:
             return axis, list(range(key.size))
-        if finer.level > key.level > 0:
+        if finer.level > key.level > 0 or key.leaf == finer.column:
             above = dict(zip(finer.ancestors, key.ancestors, strict=True))
             return axis, [above[i] for i in range(finer.size)]
     return None
