@@ -25,6 +25,9 @@ MOST_FINEST = 2**62
 MOST_MEASURED_GROUPS = 300
 """Maximum number of groups with measured tables: the equations of all groups are solved exactly."""
 
+MOST_COVARIANCES = 12_000_000
+"""Maximum number of covariances of areas of the last level with measured groups, for memory."""
+
 Refuse = Callable[..., None]
 
 
@@ -152,14 +155,21 @@ def _grouping_keys(
         if isinstance(key, Key):
             ancestors = Places(positions[0])
             keys.append(replace(key, nulls=None, others=None, leaf=leaf, ancestors=ancestors))
-    measured = sum(key.size for key in keys if key.column in spec.marginals_at)
-    if measured > MOST_MEASURED_GROUPS:
+    _refuse_many_groups([key for key in keys if key.column in spec.marginals_at], refuse)
+    return tuple(keys)
+
+
+def _refuse_many_groups(measured: Sequence[Key], refuse: Refuse) -> None:
+    """Add an error if groupings with measured tables have too many groups to be computed."""
+    groups = sum(key.size for key in measured)
+    covariances = sum(key.size * len(key.ancestors) for key in measured)
+    if groups > MOST_MEASURED_GROUPS or covariances > MOST_COVARIANCES:
         reason = (
-            f"`marginals_at` measures tables of {measured:,} groups, at most "
-            f"{MOST_MEASURED_GROUPS:,} are possible"
+            f"`marginals_at` measures tables of {groups:,} groups, at most "
+            f"{MOST_MEASURED_GROUPS:,} are possible; groups times areas are {covariances:,}, at "
+            f"most {MOST_COVARIANCES:,} are possible"
         )
         refuse("DP-CONSIST-013", "consistent", "groupings", key="groupings", reason=reason)
-    return tuple(keys)
 
 
 def outer_columns(name: str, columns: Mapping[str, Column]) -> list[str]:
