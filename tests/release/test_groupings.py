@@ -372,7 +372,11 @@ def test_pieces_of_the_tree_do_not_change_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Towns of a group are in several pieces, which are computed one by one."""
-    asked = {**GROUPED, "consistent": f"{{{GROUPINGS}, non_negative: true}}"}
+    asked = {
+        **GROUPED,
+        "asked": f"{TREE}\n    marginals_at: {{market: [[sex]]}}",
+        "consistent": f"{{{GROUPINGS}, non_negative: true}}",
+    }
     whole = publish_family(tmp_path / "whole", **asked)
     monkeypatch.setattr(values, "FEW", 0)
     least = (*(first_pass.__defaults__ or ())[:-1], 1)  # the last default: cells of a piece

@@ -272,8 +272,6 @@ def _valid_queries(
         if query.get("from") not in [*tables] or other not in [None, *tables]:
             continue
         left = {key: value for key, value in query.items() if not _names_any(value, pattern)}
-        if "hierarchy" in query.keys() - left.keys():
-            left.pop("consistent", None)  # its groupings are those of the hierarchy
         columns = query.get("columns")
         if isinstance(columns, dict):
             left["columns"] = {k: v for k, v in columns.items() if not _names_any(v, pattern)}
