@@ -26,7 +26,7 @@ from dprelease.exact.inputs import (
     refuse_unusable_columns,
 )
 from dprelease.exact.key_tables import KeyTables
-from dprelease.exact.nan_safety import FloatColumns
+from dprelease.exact.nan_safety import DISABLE_STATISTICS, FloatColumns
 from dprelease.exact.postgres.server_link import Servers, open_servers
 from dprelease.exact.reading.error_locations import locate_errors
 from dprelease.exact.reading.file_unions import union_of_parts
@@ -343,9 +343,21 @@ class Engine(RecordEngine):
                 self._define_relation(given)
         self._floats = FloatColumns.of([given.physical for given in self._inputs], queries)
         locks = lock_statements([file for given in self._inputs for file in given.accessible_paths])
-        parts = [part.physical for given in self._inputs for part in given.parts]
-        settings = self._floats.settings or FloatColumns.of(parts, None).settings
+        settings = [DISABLE_STATISTICS] if self._may_read_nan() else []
         self._query_metadata("; ".join([*settings, *locks]), self._inputs[0])
+
+    def _may_read_nan(self) -> bool:
+        """Return whether a query may read floats, also of a file whose type the table has not.
+
+        The columns of a table have the types of a union if it reads several files with different
+        types. Then a column of floats in one of them may be a text in the table.
+        """
+        parts = [part for given in self._inputs for part in given.parts]
+        return (
+            self._floats.has_any
+            or FloatColumns.of([part.physical for part in parts], None).has_any
+            or any(given.types_differ for given in [*self._inputs, *parts])
+        )
 
     def _define_relation(self, given: Input) -> None:
         """Define the relation of an input, and read the types of its stored columns."""

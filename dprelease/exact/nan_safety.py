@@ -41,9 +41,9 @@ class FloatColumns:
         )
 
     @property
-    def settings(self) -> tuple[str, ...]:
-        """Return the statements that must run before one of these float columns is read."""
-        return (DISABLE_STATISTICS,) if any(self.tables) else ()
+    def has_any(self) -> bool:
+        """Return whether there are any; statistics must be disabled before one of them is read."""
+        return any(self.tables)
 
     def refuse_others(self, query: Query, physical: Sequence[Types]) -> None:
         """Refuse a query that reads other float columns than these.

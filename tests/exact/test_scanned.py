@@ -444,6 +444,36 @@ def test_what_is_missing_does_not_depend_on_other_rows(
             assert [one["known"] for one in found] == [[least]] * 2
 
 
+WIDER = {"text": pa.string(), "float": pa.float32(), "integer": pa.int16()}
+"""Types of a column in another file, in which the values of a column of doubles are texts."""
+
+
+@pytest.mark.parametrize("other", WIDER)
+@pytest.mark.parametrize("source", ["path", "files"])
+def test_nan_of_another_value_does_not_count_in_files_of_several_types(
+    source: str, other: str, tmp_path: Path
+) -> None:
+    """With two values in a file of floats, its statistics rule out the NaN of other rows."""
+    found = {}
+    for name, more in (("without", []), ("with", [2.0])):
+        folder = tmp_path / name
+        folder.mkdir()
+        pq.write_table(pa.table({"c": [NAN] * 100 + [1.0] + more}), folder / "1.parquet")
+        values = pa.array([1, 2], pa.int64()).cast(WIDER[other])
+        pq.write_table(pa.table({"c": values}), folder / "2.parquet")
+        files = str(folder / "*.parquet")
+        declared = declare(
+            {"c": {"type": "category", "values": ["1", "2"]}},
+            source={"path": files} if source == "path" else {"files": [files]},
+        )
+        queries = [
+            replace(ask(declared, {"known": {"count": "c"}}, (), where), name=f"q{i}")
+            for i, where in enumerate([None, "c <> '1'", "c IS NULL"])
+        ]
+        found[name] = [one["known"] for one in answers(queries, None, together=False)]
+    assert found == {"without": [[3], [1], [0]], "with": [[4], [2], [0]]}
+
+
 def test_columns_that_are_called_as_the_statement_calls_its_own(tmp_path: Path) -> None:
     names = ("dp_where0", "k0", "v0", "cell", "code", "value")
     columns = {name: {"type": "category", "values": ["p", "q"]} for name in names}
