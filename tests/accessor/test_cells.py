@@ -55,6 +55,7 @@ OWN_NEEDED: dict[str, dict[str, Any]] = {
         "columns": {"n": {"count": "*"}}, "marginals": None, "marginals_at": None, "cube": ["state"], "rollup": None,
         "hierarchy": None, "consistent": False,
     },
+    "design_error": {"weight": "age", "replicates": ["age"], "scale": 1},
 }  # fmt: skip
 ASKED: dict[str, Callable[[Any], Any]] = {
     "": lambda dp: dp,
