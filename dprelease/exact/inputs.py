@@ -18,6 +18,7 @@ from dprelease.exact.reading.relations import frame_batches
 from dprelease.exact.reading.sources import (
     BatchSource,
     OpenedSource,
+    file_identity,
     file_label,
     file_stamp,
     source_fields,
@@ -298,15 +299,17 @@ def find_input(
 def _find_parts(declared: Declared, relation: str, servers: Servers | None) -> list[Input]:
     """Return the inputs of a table's files; refuse a file that is read twice."""
     parts: list[Input] = []
-    known: set[tuple[Path, str | None]] = set()
+    known: dict[tuple[int, ...], set[str | None]] = {}
     for i, table in enumerate(declared.table.parts):
         part = find_input(replace(declared, table=table), f"{relation}_{i}", None, None, servers)
         sheet = None if table.source is None else table.source.sheet
         for file in part.files:
-            if (file, sheet) in known:
-                reason = f"two of its `files` are {file_label(file, part.files)}"
+            sheets = known.setdefault(file_identity(file), set())
+            # A workbook that is read without the name of a sheet has only one.
+            if sheet in sheets or (sheets and None in {sheet, *sheets}):
+                reason = f"two of its `files` are the same, {file_label(file, part.files)}"
                 raise unreadable_error(declared, reason, "declare each file once")
-            known.add((file, sheet))
+            sheets.add(sheet)
         parts.append(part)
     return parts
 

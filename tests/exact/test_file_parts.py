@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from dprelease.planning.declaration_findings import single_errors
 from dprelease.query.resolve import resolve
 from dprelease.query.unread import unreadable_table_errors
 from dprelease.schema.load import read_declaration, read_table
-from tests.exact.build import ask, declare, exact
+from tests.exact.build import ask, exact
 
 AREAS = ["103", "111", "Évry"]
 COLUMNS: dict[str, Any] = {
@@ -158,21 +159,45 @@ def test_what_is_refused_before_a_row_is_read(
 
 
 def test_a_file_is_read_once(tmp_path: Path) -> None:
-    write(tmp_path)
-    for path in ("second.dat", "sec*.dat", "./second.dat"):
-        files = [{"path": "second.dat", "format": "fixed_width", "columns": PLACES}]
-        files += [{**files[0], "path": path}]
-        columns = {name: one for name, one in COLUMNS.items() if name != "year"}
+    """By whatever name: a pattern counts it once, and `files` with two of its names are refused."""
+    for ending in ("csv", "parquet"):
+        frame, first = pd.DataFrame({"x": [1, 2, 3]}), tmp_path / f"first.{ending}"
+        frame.to_csv(first, index=False) if ending == "csv" else frame.to_parquet(first)
+        (tmp_path / f"hard.{ending}").hardlink_to(first)
+        (tmp_path / f"soft.{ending}").symlink_to(first)
+        assert count_of([f"*.{ending}"], tmp_path) == 3
+        for path in (first.name, f"fir*.{ending}", f"./{first.name}", first, f"hard.{ending}"):
+            with pytest.raises(DpReleaseError, match="DP-DATA-024"):
+                count_of([first.name, path], tmp_path)
+            with pytest.raises(DpReleaseError, match="DP-DATA-024"):
+                count_of([path, f"soft.{ending}"], tmp_path)
+
+
+def test_a_sheet_is_read_once(tmp_path: Path) -> None:
+    """A workbook with one sheet needs no name of it."""
+    one, two = {"path": "one.xlsx"}, {"path": "two.xlsx"}
+    for book, names in ((one, ["S"]), (two, ["S", "T"])):
+        with pd.ExcelWriter(tmp_path / book["path"]) as writer:
+            for name in names:
+                pd.DataFrame({"x": [1, 2, 3]}).to_excel(writer, sheet_name=name, index=False)
+    assert count_of([{**two, "sheet": "S"}, {**two, "sheet": "T"}, one], tmp_path) == 9
+    for files in (
+        [one, one],
+        [one, {**one, "sheet": "S"}],
+        [{**one, "sheet": "S"}, one],
+        [two, {**two, "sheet": "T"}],
+        [{**two, "sheet": "T"}, {**two, "sheet": "T"}],
+    ):
         with pytest.raises(DpReleaseError, match="DP-DATA-024"):
-            exact(
-                ask(
-                    declare(columns, source={"files": [
-                        {**one, "path": str(tmp_path / one["path"])} for one in files
-                    ]}),
-                    {"n": {"count": "*"}},
-                ),
-                None,
-            )  # fmt: skip
+            count_of(files, tmp_path)
+
+
+def count_of(files: list[Any], folder: Path) -> int:
+    """Return the number of rows of files in a folder."""
+    table = {"table": "t", "source": {"files": files}, "columns": {"x": {"type": "integer"}}}
+    (folder / "files.yaml").write_text(json.dumps(table, default=str))
+    query = ask(read_table(folder / "files.yaml"), {"n": {"count": "*"}})
+    return int(exact(query, None)["n"][0])
 
 
 def test_a_release_of_files(tmp_path: Path) -> None:

@@ -89,6 +89,11 @@ def file_stamp(file: Path) -> FileStamp:
     return (*inode, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
+def file_identity(file: Path) -> tuple[int, ...]:
+    """Return device and number of a file, which all of its names share; empty if it is missing."""
+    return file_stamp(file)[:SIZE_INDEX]
+
+
 @dataclass(frozen=True, slots=True)
 class OpenedSource:
     """The files of a source, statements that register them, and the relation to read.
@@ -208,9 +213,11 @@ def files_of_source(
     problem = problem_of(declared.folder, source, found)
     if problem is not None:
         raise unreadable_error(declared, *problem)
-    # Paths are resolved, so that a file with several links, such as a link to the latest file of a
-    # folder, counts once.
-    files = tuple(dict.fromkeys(file.resolve() for file in found))
+    # A file with several names counts once, such as a link to the latest file of a folder.
+    by_identity: dict[tuple[int, ...], Path] = {}
+    for file in found:
+        by_identity.setdefault(file_identity(file), file.resolve())
+    files = tuple(by_identity.values())
     if not files and source.is_folder and (declared.folder / (source.path or "")).is_dir():
         way = "put the files into it, or write a pattern for files elsewhere"
         raise unreadable_error(declared, "the folder contains no Parquet file", way)
