@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms import registry
+from dprelease.mechanisms.base import SymmetricMechanism
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import exact_or_none
 from dprelease.planning.calibration import Shape, UnscaledNoise, typical_error
@@ -142,10 +143,19 @@ class NoiseRequest:
         """Return whether `auto` may use a noise family.
 
         The cost of the noise family must be known. For consistent tables and design errors, its
-        variance must also be certified.
+        variance must also be certified; for design errors, it must be symmetric, too.
         """
-        needed = self.measurement.of_family or self.measurement.aggregate.needs_variance
-        return self.has_cost(kind) and (not needed or kind.has_variance_bound())
+        has_variance = not self.measurement.of_family or kind.has_variance_bound()
+        return self.has_cost(kind) and has_variance and self._is_subtractable(kind)
+
+    def _is_subtractable(self, kind: type[Randomizer]) -> bool:
+        """Return whether the variance of noise can be subtracted, if the aggregate needs that.
+
+        Intervals of the difference are computed for symmetric noise alone.
+        """
+        is_symmetric = issubclass(kind, SymmetricMechanism)
+        needed = self.measurement.aggregate.subtracts_variance
+        return not needed or (is_symmetric and kind.has_variance_bound())
 
     def check(self, budget: Budget) -> None:
         """Raise BudgetError for an impossible request; the plan never substitutes other noise.
@@ -160,7 +170,7 @@ class NoiseRequest:
             of_all = self.measurement.sensitivity.of_all_rows
             code, name = "DP-BUDGET-012" if of_all else "DP-CONSIST-005", self.measurement.name
             raise BudgetError(code, place=self.place, column=name, mechanism=kind.name)
-        if self.measurement.aggregate.needs_variance and not kind.has_variance_bound():
+        if not self._is_subtractable(kind):
             name = self.measurement.charged_column
             raise BudgetError("DP-BUDGET-013", place=self.place, column=name, mechanism=kind.name)
         if self.measurement.finds_keys and not budget.can_select_keys:

@@ -1,22 +1,24 @@
 """Standard errors under a sampling design, with intervals, from noisy replicate differences.
 
-The parts are N_r = D_r + K_r with independent noise K_r, for r = 1 ... R. With T the sum of the
-D_r^2 and V the sum of the variances of the K_r, the number Q, the sum of N_r^2 less V, has the mean
-T: the design variance `scale` T is estimated by `scale` Q without bias, apart from the last digits
-of the certified upper bounds of the variances.
+The parts are N_r = D_r + K_r with independent, symmetric noise K_r, for r = 1 ... R. With T the sum
+of the D_r^2 and V the sum of the variances of the K_r, the number Q, the sum of N_r^2 less V, has
+the mean T: the design variance `scale` T is estimated by `scale` Q without bias, apart from the
+last digits of the certified upper bounds of the variances.
 
 Q - T is 2 D'K + K'K - V. For normal noise, its distribution depends on D only by T, because K'K
 and D'K are the same in all directions: Q + V then has a noncentral chi-squared distribution. So the
 quantiles of |Q - T| are computed for a grid of T, and the interval consists of all T that are
 compatible with Q. For other noise, they also depend on the direction of D. The quantile is the
 largest one over directions in which one, two, four ... or all of the parts are equal, with the
-largest noise first. `tests/postprocess/test_design_error.py` shows that intervals contain the truth
-at least as often as declared.
+largest noise first; with symmetric noise, the signs of the D_r don't matter.
+`tests/postprocess/test_design_error.py` shows that intervals contain the truth at least as often as
+declared.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -62,12 +64,13 @@ def _values(column: OutputColumn, vectors: Vectors) -> Floats:
     return errors
 
 
-def _moments(mechanism: Mechanism) -> tuple[float, float]:
-    """Return the variance of the noise and its mean, in steps."""
-    moments = mechanism.variance_bound_and_mean
-    if moments is None:
-        raise TypeError(f"the noise {mechanism.name} has no certified variance")
-    return float(moments[0]), float(moments[1])
+def _variances(parts: Sequence[Mechanism]) -> Floats:
+    """Return the variances of the noise of all parts, in steps."""
+    moments = [one.variance_bound_and_mean for one in parts if one.is_symmetric]
+    found = np.array([float(one[0]) for one in moments if one is not None])
+    if len(found) < len(parts):
+        raise TypeError("some noise has no certified variance, or is not symmetric")
+    return found
 
 
 def _estimates(
@@ -78,10 +81,8 @@ def _estimates(
     There is no value where T = 0 is compatible with Q.
     """
     steps = _steps(column)
-    variances, means = np.array([_moments(one) for one in parts]).T
-    total = float(np.sum(variances * steps**2))
-    noisy = _differences(column, vectors) - (means * steps)[:, None]
-    ratio = np.sum(noisy**2, axis=0) / total - 1.0
+    total = float(np.sum(_variances(parts) * steps**2))
+    ratio = np.sum(_differences(column, vectors) ** 2, axis=0) / total - 1.0
     pivot = _quantiles(tuple(parts), tuple(steps.tolist()), confidence)
     unit = math.sqrt(float(column.scale) * total)
     values = unit * np.sqrt(np.where(ratio > 0.0, ratio, math.nan))
@@ -114,17 +115,16 @@ def _compatible_roots(ratio: Floats, pivot: Pivot) -> tuple[Floats, Floats]:
 @lru_cache(maxsize=64)
 def _quantiles(parts: tuple[Mechanism, ...], steps: tuple[float, ...], confidence: float) -> Pivot:
     """Return quantiles of |Q - T| / V, by roots of T / V."""
-    variances, means = np.array([_moments(one) for one in parts]).T
+    variances = _variances(parts)
     sizes = np.array(steps) / math.sqrt(float(np.sum(variances * np.array(steps) ** 2)))
     places = np.sinh(np.linspace(0.0, math.asinh(FARTHEST), PLACES))
     miss = 1.0 - confidence
     if miss * DRAWS < LEAST_TAIL_DRAWS:  # each part separately, with its share of the probability
         widths = np.array([float(one.half_width(1.0 - miss / len(parts))) for one in parts])
-        longest = float(np.sum(((widths + np.abs(means)) * sizes) ** 2))
+        longest = float(np.sum((widths * sizes) ** 2))
         return Pivot(places, 2.0 * places * math.sqrt(longest) + max(longest - 1.0, 1.0))
     order = np.argsort(-np.sqrt(variances) * sizes, kind="stable")
-    noise = shuffled_draws(parts, DRAWS)
-    noise = ((noise - means[:, None]) * sizes[:, None])[order]
+    noise = (shuffled_draws(parts, DRAWS) * sizes[:, None])[order]
     squares = np.sum(noise**2, axis=0) - 1.0
     raised = confidence + DEVIATIONS * math.sqrt(confidence * miss / DRAWS)
     position = math.ceil(raised * DRAWS) - 1

@@ -23,6 +23,7 @@ from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
 from dprelease.ledger.periods import Renewal
 from dprelease.mechanisms import registry
+from dprelease.mechanisms.base import SymmetricMechanism
 from dprelease.numerics.entropy import Entropy
 from dprelease.privacy.priced_vector import PricedVector
 from dprelease.privacy.renyi import has_rho
@@ -133,9 +134,10 @@ def query(columns: dict[str, Any], by: str = "city", **more: Any) -> dict[str, A
 
 
 def noised_by(name: str) -> dict[str, Any]:
-    """Return all aggregates; a design error subtracts a variance, which not all noise has."""
-    has_variance = name == "auto" or registry.get(name).has_variance_bound()
-    kinds = [kind for kind in SPECS if has_variance or kind != "design_error"]
+    """Return all aggregates; design errors need symmetric noise with a certified variance."""
+    kind = registry.get("laplace" if name == "auto" else name)
+    is_apt = kind.has_variance_bound() and issubclass(kind, SymmetricMechanism)
+    kinds = [kind for kind in SPECS if is_apt or kind != "design_error"]
     return {f"c_{kind}": SPECS[kind] for kind in kinds}
 
 

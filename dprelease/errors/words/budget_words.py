@@ -79,8 +79,9 @@ TEMPLATES: dict[str, Template] = {
         "gaussian; or limit rows by max_groups and max_rows_per_group alone.",
     ),
     "DP-BUDGET-013": Template(
-        cause="'{column}' uses '{mechanism}', whose noise has no certified variance. The variance "
-        "of the noise must be known, because it is subtracted.",
+        cause="'{column}' uses '{mechanism}', whose noise has no certified variance, or is not "
+        "symmetric. The variance of the noise is subtracted, and the interval is right for "
+        "symmetric noise.",
         fix="use auto, or noise such as discrete_gaussian, gaussian, discrete_laplace or laplace.",
     ),
     "DP-BUDGET-090": Template(

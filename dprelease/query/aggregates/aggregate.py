@@ -53,8 +53,9 @@ class Aggregate(ABC):
     sums_weights: ClassVar[bool] = False
     """Whether columns that share the aggregate have the sum of their weights, not the largest."""
 
-    needs_variance: ClassVar[bool] = False
-    """Whether columns are computed from the variance of the noise, which must be certified."""
+    subtracts_variance: ClassVar[bool] = False
+    """Whether the variance of the noise is subtracted, so that it must be certified, and the noise
+    symmetric."""
 
     error_unit: ClassVar[str] = ""
     """The unit of errors; empty for the unit of the values."""

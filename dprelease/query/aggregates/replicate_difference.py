@@ -33,7 +33,7 @@ class ReplicateDifference(Aggregate):
     smallest and largest corner.
     """
 
-    needs_variance: ClassVar[bool] = True
+    subtracts_variance: ClassVar[bool] = True
 
     column: str
     replicate: Sum
