@@ -18,7 +18,7 @@ from dprelease.planning.declaration_findings import single_errors
 from dprelease.query.resolve import resolve
 from dprelease.query.unread import unreadable_table_errors
 from dprelease.schema.load import read_declaration, read_table
-from tests.exact.build import ask, exact
+from tests.exact.build import ask, declare, exact
 
 AREAS = ["103", "111", "Évry"]
 COLUMNS: dict[str, Any] = {
@@ -190,6 +190,35 @@ def test_a_sheet_is_read_once(tmp_path: Path) -> None:
     ):
         with pytest.raises(DpReleaseError, match="DP-DATA-024"):
             count_of(files, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("of_all", "zones"),
+    [
+        ("UTC", ["Europe/Zurich", None]),
+        ("Asia/Tokyo", ["UTC", None]),
+        ("Europe/Zurich", ["UTC"] * 2),
+    ],
+)
+def test_times_are_those_of_the_zone_of_their_file(
+    of_all: str, zones: list[str | None], tmp_path: Path
+) -> None:
+    """As texts and as stored times, for dates too: 23 h in UTC is 0 h in Zurich, and 8 h in Tokyo."""
+    time = pd.Timestamp("2024-01-01T23:30:00Z")
+    text = pd.DataFrame({"t": [time.isoformat()], "d": [time.isoformat()]})
+    text.to_csv(tmp_path / "a.csv", index=False)
+    pd.DataFrame({"t": [time], "d": [time]}).to_parquet(tmp_path / "b.parquet")
+    bounds = {"lower": "2023-01-01", "upper": "2025-01-01"}
+    columns = {"t": {"type": "timestamp", **bounds}, "d": {"type": "date", **bounds}}
+    files = [
+        {"path": str(tmp_path / name), **({"time_zone": zone} if zone else {})}
+        for name, zone in zip(("a.csv", "b.parquet"), zones, strict=True)
+    ]
+    table = declare(columns, source={"files": files, "time_zone": of_all})
+    hours = [{"UTC": 23, "Europe/Zurich": 0, "Asia/Tokyo": 8}[zone or of_all] for zone in zones]
+    conditions = {"d = '2024-01-02'": 2 - hours.count(23), "hour(t) = 0": hours.count(0)}
+    for where, count in conditions.items():
+        assert exact(ask(table, {"n": {"count": "*"}}, where=where), None)["n"].tolist() == [count]
 
 
 def count_of(files: list[Any], folder: Path) -> int:

@@ -1,7 +1,7 @@
 """Join the files of a source, each of which is read by its own reader, to one relation.
 
-Each file's columns get their declared names. Its codes are changed, and its dates read in its own
-format, so that a value means the same in all files.
+Each file's columns get their declared names. Its codes are changed, and its dates and times read in
+its own format and time zone, so that a value means the same in all files.
 """
 
 from __future__ import annotations
@@ -20,7 +20,13 @@ from dprelease.exact.reading.stored_types import Types, union_sql
 from dprelease.exact.sources.source_reader import reader_of
 from dprelease.exact.sources.text_files_reader import TextFilesReader
 from dprelease.query import quoting
-from dprelease.schema.columns import CategoryColumn, Column, TextColumn
+from dprelease.schema.columns import (
+    CategoryColumn,
+    Column,
+    DateColumn,
+    TextColumn,
+    TimestampColumn,
+)
 from dprelease.schema.load import Declared
 from dprelease.schema.source_types.file_parts import (
     marked_column,
@@ -30,7 +36,14 @@ from dprelease.schema.source_types.file_parts import (
 )
 from dprelease.schema.source_types.source import Source
 from dprelease.statements.meanings import typed_value_sql
-from dprelease.statements.values.physical import DECLARED_AS, FAMILY_OF, INT96, ZONED_MS, base_type
+from dprelease.statements.values.physical import (
+    DECLARED_AS,
+    FAMILY_OF,
+    INT96,
+    ZONED,
+    ZONED_MS,
+    base_type,
+)
 from dprelease.statements.values.spelling import text_sql
 from dprelease.statements.values.stripped_texts import marks_sql
 
@@ -93,7 +106,8 @@ def _values_of_part(
     for name in stored_columns(declared):
         marked = marked_column(declared.table.columns[name])
         if marked is not None:
-            values[name] = _marks_value_sql(part, declared, name, names.get(marked, "")), TEXT
+            own = names.get(marked, "")
+            values[name] = _marks_value_sql(part, source, declared, name, own), TEXT
         elif name in source.constants:
             values[name] = quoting.text(source.constants[name]), TEXT
         elif name not in names:
@@ -110,20 +124,25 @@ def _values_of_part(
 def _value_sql(part: Input, source: Source, declared: Declared, name: str, own: str) -> Value:
     """Return SQL of a column that a file has, named `own` there, and its type."""
     column, physical = part.declared.table.columns[own], part.physical[own]
-    zone = declared.table.time_zone
+    zone = source.time_zone
     if name in source.codes:
         changes = source.codes[name]
         stored = typed_value_sql(name, _with_codes(column, changes), physical, zone, source=own)
         new = ", ".join(f"{quoting.text(old)}: {quoting.text(one)}" for old, one in changes.items())
         return f"coalesce(MAP {{{new}}}[{stored}], {stored})", TEXT
-    if column == declared.table.columns[name]:
+    has_times = isinstance(column, DateColumn | TimestampColumn) or base_type(physical) in ZONED
+    is_local = has_times and zone != declared.table.time_zone
+    if column == declared.table.columns[name] and not is_local:
         return quoting.identifier(own), physical
-    kind = DECLARED_AS[getattr(column, "type", "")]  # a date in the format of this file
+    # a date in the format of this file, or a time in its zone
+    kind = DECLARED_AS[getattr(column, "type", "")]
     typed = typed_value_sql(name, column, physical, zone, source=own)
     return f"CAST({typed} AS {kind})", kind
 
 
-def _marks_value_sql(part: Input, declared: Declared, name: str, marked: str) -> str:
+def _marks_value_sql(
+    part: Input, source: Source, declared: Declared, name: str, marked: str
+) -> str:
     """Return SQL of the meaning of a mark; `marked` is the name in the file of the marked column.
 
     As signs are removed only from texts that have no value as they are, only these have marks.
@@ -141,7 +160,7 @@ def _marks_value_sql(part: Input, declared: Declared, name: str, marked: str) ->
     if isinstance(own, CategoryColumn | TextColumn):
         return meaning
     plain = own.model_copy(update={"strip": (), "marks": {}, "negative": ()})
-    value = typed_value_sql(marked, plain, physical, declared.table.time_zone, source=stored)
+    value = typed_value_sql(marked, plain, physical, source.time_zone, source=stored)
     return f"CASE WHEN {value} IS NULL THEN {meaning} ELSE {quoting.text(unmarked)} END"
 
 
