@@ -221,6 +221,20 @@ def test_times_are_those_of_the_zone_of_their_file(
         assert exact(ask(table, {"n": {"count": "*"}}, where=where), None)["n"].tolist() == [count]
 
 
+def test_codes_are_changed_before_missing_values_are_found(tmp_path: Path) -> None:
+    """So `missing` has new codes: an old code that is also one of them keeps its new value."""
+    (tmp_path / "a.csv").write_text("k,t\n" + "".join(f"{c},{c}\n" for c in "1998887"))
+    changes = {"1": "m", "9": "f", "8": "9"}
+    source = {"path": str(tmp_path / "a.csv"), "codes": {"k": changes, "t": changes}}
+    category = {"type": "category", "values": ["m", "f"], "missing": ["9"]}
+    columns = {"k": category, "t": {"type": "text", "missing": ["9"]}}
+    query = ask(declare(columns, source=source), {"n": {"count": "*"}, "c": {"count": "t"}}, ["k"])
+    found = exact(query, None)
+    assert [found[name].tolist() for name in ("n", "c")] == [[1, 2], [1, 2]]
+    total = exact(ask(declare(columns, source=source), {"c": {"count": "t"}}), None)
+    assert total["c"].tolist() == [4]
+
+
 def count_of(files: list[Any], folder: Path) -> int:
     """Return the number of rows of files in a folder."""
     table = {"table": "t", "source": {"files": files}, "columns": {"x": {"type": "integer"}}}

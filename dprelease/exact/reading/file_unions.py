@@ -165,8 +165,12 @@ def _marks_value_sql(
 
 
 def _with_codes(column: Column, changes: Mapping[str, str]) -> Column:
-    """Return a column in which the old codes are found as declared values are."""
-    return column.with_codes([*changes]) if isinstance(column, CategoryColumn) else column
+    """Return a column in which the old codes are found as declared values are.
+
+    `missing` has new codes, so it is applied after the change.
+    """
+    column = column.with_codes([*changes]) if isinstance(column, CategoryColumn) else column
+    return column.model_copy(update={"missing": ()})
 
 
 def _refuse_missing_columns(
