@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,10 @@ from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description
 from dprelease.schema.load import Declared
 from dprelease.schema.source_texts import UTF_8
 from dprelease.schema.source_types.source import Source
+from dprelease.statements.values.lossy_types import may_lose_values
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PACKAGE = "pyreadstat"
 FUNCTIONS = {
@@ -34,6 +38,9 @@ FUNCTIONS = {
     ".sas7bdat": "read_sas7bdat", ".xpt": "read_xport",
 }  # fmt: skip
 WITH_MISSING_CODES = ("read_sav", "read_dta", "read_sas7bdat")
+TEXT = "string"
+"""The name that the package has for the type of texts; all other types are numbers."""
+
 ROWS_AT_ONCE = 1 << 17
 RECORD = 80
 """Number of bytes of each record of a SAS transport file."""
@@ -84,7 +91,7 @@ class StatPackageReader(CellReader):
                             for convert, cell in zip(converted, cells, strict=False)
                         ] or [None]
 
-        return cell_rows(declared, wanted, read, {})
+        return cell_rows(declared, wanted, read, _lossy_columns(declared, wanted, files, described))
 
     def describe(self, file: Path, table: str | None) -> Description:
         """Return the columns of a file, with the labels of their codes.
@@ -177,25 +184,57 @@ def _chunks(file: Path, source: Source, names: Sequence[str]) -> Iterator[list[l
 
 def _conversion(name: str, file: Path, metadata: Any) -> Convert:
     """Return the function that converts the stored cells of a column."""
-    kind = str(metadata.readstat_variable_types.get(name) or "")
-    layout = str(metadata.original_variable_types.get(name) or "").upper().lstrip("%")
-    ending = file.suffix.lower()
-    if kind == "string":
+    kind = metadata.readstat_variable_types.get(name)
+    if kind == TEXT:
         return lambda cell: cell or None
-    counted: tuple[datetime.datetime, datetime.timedelta, bool] | None = None
-    word = layout.rstrip("0123456789.")
-    if ending in (".sav", ".zsav") and word in (*DATES_OF_SPSS, *TIMES_OF_SPSS):
-        counted = SPSS_DAY, SECOND, word in DATES_OF_SPSS
-    elif ending == ".dta" and layout.startswith(("TD", "TC", "D", "-TD", "-TC")):
-        is_day = "C" not in layout[:3]
-        counted = OTHER_DAY, DAY if is_day else MILLISECOND, is_day
-    elif ending in (".sas7bdat", ".xpt") and word in (*DATES_OF_SAS, *TIMES_OF_SAS):
-        is_day = word in DATES_OF_SAS
-        counted = OTHER_DAY, DAY if is_day else SECOND, is_day
+    counted = _counted_time(name, file, metadata)
     if counted is not None:
         first, unit, is_day = counted
         return lambda cell: _moment(cell, first, unit, is_day=is_day)
     return _shortest_float if kind == "float" else lambda cell: cell
+
+
+def _counted_time(
+    name: str, file: Path, metadata: Any
+) -> tuple[datetime.datetime, datetime.timedelta, bool] | None:
+    """Return the origin and unit of a column of dates or times, and whether it has dates alone.
+
+    Returns None for a column of other numbers.
+    """
+    layout = str(metadata.original_variable_types.get(name) or "").upper().lstrip("%")
+    ending = file.suffix.lower()
+    word = layout.rstrip("0123456789.")
+    if ending in (".sav", ".zsav") and word in (*DATES_OF_SPSS, *TIMES_OF_SPSS):
+        return SPSS_DAY, SECOND, word in DATES_OF_SPSS
+    if ending == ".dta" and layout.startswith(("TD", "TC", "D", "-TD", "-TC")):
+        is_day = "C" not in layout[:3]
+        return OTHER_DAY, DAY if is_day else MILLISECOND, is_day
+    if ending in (".sas7bdat", ".xpt") and word in (*DATES_OF_SAS, *TIMES_OF_SAS):
+        is_day = word in DATES_OF_SAS
+        return OTHER_DAY, DAY if is_day else SECOND, is_day
+    return None
+
+
+def _lossy_columns(
+    declared: Declared, wanted: Sequence[str], files: Sequence[Path], described: Sequence[Any]
+) -> dict[str, pa.DataType]:
+    """Return columns of numbers and dates that have lost a declared spelling, such as 01.
+
+    Each has the Arrow type for which a query that uses the column is refused. Numbers have the type
+    of decimals: an id that a float can't hold exactly is a missing value.
+    """
+    import pyarrow as pa
+
+    found: dict[str, pa.DataType] = {}
+    for name in wanted:
+        for file, metadata in zip(files, described, strict=True):
+            if metadata.readstat_variable_types.get(name) == TEXT:
+                continue
+            is_date = _counted_time(name, file, metadata) is not None
+            stored, kind = ("DATE", pa.date32()) if is_date else ("DECIMAL", pa.decimal128(38, 0))
+            if may_lose_values(declared.table.columns[name], stored):
+                found[name] = kind
+    return found
 
 
 def _moment(
