@@ -766,6 +766,10 @@ def test_declared_values_that_say_the_same_are_told_apart_by_texts_alone() -> No
     column = {"type": "category", "values": ["1", "01", "a"]}
     texts = ["1", "01", "a", "001"]
     assert meanings({"v": column}, pd.DataFrame({"v": texts})) == {"v": texts}
+    other = {"type": "category", "values": ["9", "09", "01", "02", "true", "True"]}
+    found = ["1", "2.0", "001", "9", "09", "009", "9.0", "TRUE"]  # of other codes, all spellings
+    wanted = ["01", "02", "01", "9", "09", "009", "9.0", "TRUE"]
+    assert meanings({"v": other}, pd.DataFrame({"v": found})) == {"v": wanted}
     for cells in ([1, 1], [1.0, None], [True, False]):
         with pytest.raises(DataError, match="DP-DATA-004") as caught:
             meanings({"v": column}, pd.DataFrame({"v": cells}))

@@ -3,12 +3,13 @@
 A file with the codes 1 and 2 is read as a column of integers, as floats once a code is missing, and
 as texts once a code is not a number. So a declared value is found by its meaning: '01' is the
 number 1 in all of these types. If two declared values have the same meaning, only texts distinguish
-the two values, and the toolkit refuses every other stored type.
+the two values: these two are found by their exact texts, and every other stored type is refused.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -164,8 +165,6 @@ def _declared_value_sql(text: str, canonical: dict[str, str], known: str, *, few
     values as empty texts once another value makes the column a column of texts.
     """
     other = text if "" in canonical else f"nullif({text}, '')"
-    if len(set(canonical.values())) < len(canonical):
-        return other
     arms = []
     number = [value for value in canonical if IS_NUMBER.fullmatch(value)]
     if number:
@@ -173,20 +172,23 @@ def _declared_value_sql(text: str, canonical: dict[str, str], known: str, *, few
         real = text_sql(f"TRY_CAST(trim({text}) AS DOUBLE)", "DOUBLE")
         arms.append(
             f"WHEN {matches_sql(text, WHOLE_TEXT)} "
-            f"THEN {_declared_spelling_sql(integer_text, canonical)}"
+            f"THEN {_unambiguous_spelling_sql(integer_text, text, canonical)}"
         )
         arms.append(
-            f"WHEN {matches_sql(text, NUMBER_TEXT)} THEN {_declared_spelling_sql(real, canonical)}"
+            f"WHEN {matches_sql(text, NUMBER_TEXT)} "
+            f"THEN {_unambiguous_spelling_sql(real, text, canonical)}"
         )
     if {"true", "false"} & set(canonical.values()):
         truth = f"lower(trim({text}))"
         arms.append(
-            f"WHEN {truth} IN ('true', 'false') THEN {_declared_spelling_sql(truth, canonical)}"
+            f"WHEN {truth} IN ('true', 'false') "
+            f"THEN {_unambiguous_spelling_sql(truth, text, canonical)}"
         )
     if any(re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", day) for day in canonical.values()):
         day = f"left(trim({text}), 10)"
         arms.append(
-            f"WHEN {matches_sql(text, MIDNIGHT_TEXT)} THEN {_declared_spelling_sql(day, canonical)}"
+            f"WHEN {matches_sql(text, MIDNIGHT_TEXT)} "
+            f"THEN {_unambiguous_spelling_sql(day, text, canonical)}"
         )
     if not arms:
         return other
@@ -194,6 +196,18 @@ def _declared_value_sql(text: str, canonical: dict[str, str], known: str, *, few
         same = known or ", ".join(quoting.text(value) for value in canonical)
         arms.insert(0, f"WHEN {text} IN ({same}) THEN {text}")
     return f"CASE {' '.join(arms)} ELSE {other} END"
+
+
+def _unambiguous_spelling_sql(form: str, text: str, canonical: dict[str, str]) -> str:
+    """Return SQL of the declared value with a form, or of the text if several have this form.
+
+    So 9 and 09, if both are declared, are found by their exact texts, and 009 is undeclared.
+    """
+    counts = Counter(canonical.values())
+    one = {value: meaning for value, meaning in canonical.items() if counts[meaning] == 1}
+    spelling = _declared_spelling_sql(form, one)
+    shared = ", ".join(quoting.text(meaning) for meaning in counts if counts[meaning] > 1)
+    return f"CASE WHEN {form} IN ({shared}) THEN {text} ELSE {spelling} END" if shared else spelling
 
 
 def _declared_spelling_sql(text: str, canonical: dict[str, str]) -> str:
