@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dprelease.errors import Place, QueryError
 from dprelease.query import quoting
-from dprelease.query.expressions.predicate import parse_predicate
+from dprelease.query.expressions.predicate import parse_expression, parse_predicate
 from dprelease.schema.load import table_from_mapping
 from tests.covering import examples
 
@@ -196,6 +196,17 @@ ACCEPTED = {
 @pytest.mark.parametrize("text", ACCEPTED)
 def test_safe_predicates_are_accepted(text: str) -> None:
     assert parse_predicate(text, TABLE, Place()).sql == ACCEPTED[text]
+
+
+@pytest.mark.parametrize("name", ["alter", "show", "comment", "desc", "set", "insert", "execute"])
+def test_a_column_may_have_the_name_of_a_statement(
+    name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    columns = {name: {"type": "integer"}}
+    table = table_from_mapping({"table": "t", "columns": columns}, Path()).table
+    assert parse_predicate(f"{name} >= 18", table, Place()).sql == f'("{name}" >= 18)'
+    assert parse_expression(f"{name} + 1", table, Place())[0].columns == (name,)
+    assert capfd.readouterr() == ("", "")
 
 
 WORDS = st.sampled_from(

@@ -8,8 +8,12 @@ gives infinity, and a division by zero a missing value.
 
 from __future__ import annotations
 
+from collections.abc import Container
+from typing import ClassVar
+
 import sqlglot
-from sqlglot import exp
+from sqlglot import TokenType, exp
+from sqlglot.dialects import DuckDB
 
 from dprelease.errors import Place, QueryError
 from dprelease.query.expressions.nodes import not_allowed_error, stop_text
@@ -18,6 +22,24 @@ from dprelease.query.expressions.term_checker import LENGTH_LIMIT, TermChecker
 from dprelease.query.expressions.used_columns import Formula, Predicate
 from dprelease.query.expressions.whole import dropped_word_text, unread_argument_text
 from dprelease.schema.table import Table
+
+STATEMENT_TOKENS = {*DuckDB.parser_class.STATEMENT_PARSERS, *DuckDB.tokenizer_class.COMMANDS}
+"""The kinds of words with which a statement can begin, such as ALTER, COMMENT and SHOW."""
+
+QUERY_TOKENS = {TokenType.DESC, TokenType.FETCH, TokenType.PIVOT, TokenType.UNPIVOT}
+"""Those of them that a query may have, too: ORDER BY n DESC."""
+
+
+def keywords_without(kinds: Container[TokenType]) -> dict[str, TokenType]:
+    """Return the keywords of DuckDB that have other kinds; the rest are names of columns."""
+    return {word: kind for word, kind in DuckDB.Tokenizer.KEYWORDS.items() if kind not in kinds}
+
+
+class ConditionDialect(DuckDB):  # type: ignore[misc]
+    """DuckDB's SQL without statements, so that columns may be named alter, comment or show."""
+
+    class Tokenizer(DuckDB.Tokenizer):  # type: ignore[misc]
+        KEYWORDS: ClassVar = keywords_without(STATEMENT_TOKENS)
 
 
 def parse_predicate(where: str, table: Table, place: Place) -> Predicate:
@@ -48,14 +70,14 @@ def _parse_term(text: str, table: Table, place: Place) -> tuple[Term, tuple[str,
     if len(text) > LENGTH_LIMIT:
         raise QueryError("DP-WHERE-009", place=place, limit=LENGTH_LIMIT)
     try:
-        trees: list[exp.Expression | None] = sqlglot.parse(text, read="duckdb")  # type: ignore[assignment]
+        trees: list[exp.Expression | None] = sqlglot.parse(text, read=ConditionDialect)  # type: ignore[assignment]
     except (sqlglot.errors.SqlglotError, RecursionError) as problem:
         raise QueryError("DP-WHERE-001", place=place, near=stop_text(problem)) from None
     if len(trees) != 1 or trees[0] is None:
         raise QueryError("DP-WHERE-001", place=place, near="")
     checker = TermChecker(table, place)
     term = checker.term(trees[0], 0)
-    what = unread_argument_text(trees[0]) or dropped_word_text(trees[0], text)
+    what = unread_argument_text(trees[0]) or dropped_word_text(trees[0], text, ConditionDialect)
     if what is not None:
         raise not_allowed_error(what, place)
     return term, tuple(sorted(checker.columns))

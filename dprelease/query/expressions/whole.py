@@ -142,9 +142,9 @@ def _clause_name(node: Any, name: str, value: object) -> str:
     return f"{name.rstrip('_').replace('_', ' ')} of {type(node).__name__.upper()}"
 
 
-def dropped_word_text(tree: exp.Expr, text: str) -> str | None:
+def dropped_word_text(tree: exp.Expr, text: str, dialect: type[DuckDB] = DuckDB) -> str | None:
     """Return a text that quotes a name or a constant that the parser dropped, if there is one."""
-    tokens = list(DuckDB().tokenize(text))
+    tokens = list(dialect().tokenize(text))
     words = Counter(_normalized_word(text) for text in _names_and_constants(tokens))
     dropped = words - _words_of_tree(tree) - _interval_texts(tree)
     return next((f"'{word}', which nothing reads" for word in dropped), None)

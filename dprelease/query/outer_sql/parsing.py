@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
+from typing import ClassVar
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects import DuckDB
 
 from dprelease.query.expressions.nodes import stop_text, unwritable_function
+from dprelease.query.expressions.predicate import (
+    QUERY_TOKENS,
+    STATEMENT_TOKENS,
+    keywords_without,
+)
 from dprelease.query.select_nodes import refuse
 from dprelease.query.sql_functions import suggest_functions
 
@@ -24,9 +30,12 @@ _PIVOT = re.compile(r"\s*(UN)?PIVOT\b", re.IGNORECASE)
 
 
 class PositionsFromOne(DuckDB):  # type: ignore[misc]
-    """DuckDB's SQL, parsed with the positions of items as they are written: `l[1]` is the first."""
+    """DuckDB's queries, with the positions of items as they are written: `l[1]` is the first."""
 
     INDEX_OFFSET = 0
+
+    class Tokenizer(DuckDB.Tokenizer):  # type: ignore[misc]
+        KEYWORDS: ClassVar = keywords_without(STATEMENT_TOKENS - QUERY_TOKENS)
 
 
 def parse(text: str) -> exp.Query:
