@@ -141,6 +141,7 @@ def opened(path: Path) -> None:
         ({"constants": {"day": "2019-01-01"}}, "DP-DECL-003"),
         ({"codes": {"id": {1: 2}}}, "DP-DECL-003"),
         ({"codes": {"area": {"file": "twice.csv"}}}, "DP-DECL-003"),
+        ({"codes": {"sex": {1: "M", 2: "f"}}}, "DP-DECL-003"),  # the declared value is m
         ({"codes": {"area": "none.csv"}}, "DP-SCHEMA-004"),
         ({"path": "third.parquet", "format": "parquet"}, "DP-SCHEMA-014"),
         ({"path": "t.sqlite", "table": "t"}, "DP-SCHEMA-014"),

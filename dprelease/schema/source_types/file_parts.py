@@ -19,7 +19,7 @@ from dprelease.schema.columns import (
     TimestampColumn,
     is_stored,
 )
-from dprelease.schema.field_types import has_two_digit_years, refuse
+from dprelease.schema.field_types import DROP, has_two_digit_years, refuse
 from dprelease.schema.model import shorten
 from dprelease.schema.number_bounds import is_integer_text_within
 from dprelease.schema.source_types.source import Source
@@ -124,8 +124,27 @@ def _problems_of_values(source: Source, stored: Mapping[str, Column], unit: str 
         if problem:
             yield "constants", problem
     for name in source.codes:
-        if not isinstance(stored[name], CategoryColumn | TextColumn) or name == unit:
+        column = stored[name]
+        if not isinstance(column, CategoryColumn | TextColumn) or name == unit:
             yield "codes", f"'{shorten(name)}' is an id, or neither a category nor a text"
+        elif isinstance(column, CategoryColumn) and column.others == DROP:
+            yield from _problems_of_new_codes(source.codes[name], column, name)
+
+
+def _problems_of_new_codes(
+    changes: Mapping[str, str], column: CategoryColumn, name: str
+) -> Problems:
+    """Yield the first new code that a category neither declares nor reads as missing."""
+    known = {*(column.values or ()), *column.missing}
+    for old, new in changes.items():
+        if known and new not in known:
+            close = nearest(new, column.allocated_values)
+            yield (
+                "codes",
+                f"'{shorten(new)}', the new code of '{shorten(old)}', is no declared value of "
+                f"'{shorten(name)}'{close}; rows that have no value here need a code in `missing`",
+            )
+            return
 
 
 def _problems_of_columns(
