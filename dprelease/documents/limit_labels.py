@@ -14,7 +14,7 @@ from typing import TypeVar
 from dprelease.errors.printable import one_line
 from dprelease.numerics.rounding import plain_text
 from dprelease.planning.bounded_words import CuttingLimits
-from dprelease.query.aggregates.aggregate import IDS, ROWS
+from dprelease.query.aggregates.aggregate import DAYS, IDS, ROWS, SECONDS
 from dprelease.query.quality import QUALITY_WORDS
 
 WORDS: dict[str, dict[str, str]] = {
@@ -137,6 +137,21 @@ CELL_NOUNS = {
     "pt": ("célula", "células"),
 }  # fmt: skip
 """The nouns for one and for several rows, or cells of a table, which are its groups."""
+
+UNIT_NOUNS = {
+    ROWS: ROW_NOUNS,
+    DAYS: {
+        "en": ("day", "days"), "de": ("Tag", "Tage"), "fr": ("jour", "jours"),
+        "es": ("día", "días"), "it": ("giorno", "giorni"), "nl": ("dag", "dagen"),
+        "pt": ("dia", "dias"),
+    },
+    SECONDS: {
+        "en": ("second", "seconds"), "de": ("Sekunde", "Sekunden"), "fr": ("seconde", "secondes"),
+        "es": ("segundo", "segundos"), "it": ("secondo", "secondi"),
+        "nl": ("seconde", "seconden"), "pt": ("segundo", "segundos"),
+    },
+}  # fmt: skip
+"""The nouns for units that no declaration names: those of counts, and of steps of times."""
 
 COUNT_CONFIDENCE = {
     "en": "{confidence} % confidence about the count after contribution limits",

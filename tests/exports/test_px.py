@@ -74,7 +74,10 @@ def read(path: Path) -> PxFile:
         assert len({*names}) == len(names) == len(found.variables())
         for name, main in zip(names, found.variables(), strict=True):
             texts = found.values("VALUES", name, language=language)
-            assert len({*texts}) == len(texts) == len(found.values("CODES", main))
+            codes = found.values("CODES", name, language=language)
+            assert len({*texts}) == len(texts) == len(codes)
+            for keyword in ("CODES", "VARIABLECODE"):
+                assert found.values(keyword, name, language=language) == found.values(keyword, main)
             assert all(0 < len(text) <= 256 for text in texts)
     return found
 
@@ -223,6 +226,8 @@ def test_estimates_and_integer_tables_refer_to_each_other(tmp_path: Path) -> Non
     for folder in ("estimates", "tables"):
         found = read(tmp_path / f"x/px/{folder}/agreed_3.px")
         (notes[folder],) = found.values("NOTEX", language="de")
+        count = found.values("VALUES", "Kennzahl", language="de")[0]
+        assert found.values("UNITS", count, language="de") == ["Zeilen"]
         below_zero = any(cell.startswith("-") for cell in found.cells)
         assert ("Zahlen unter 0" in notes[folder]) is below_zero
     assert "tables/agreed_3.px" in notes["estimates"]

@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from dprelease.documents.limit_labels import companion_word
+from dprelease.documents.limit_labels import UNIT_NOUNS, companion_word, in_language
 from dprelease.documents.metadata import (
     Code,
     CodeList,
@@ -189,12 +189,11 @@ class _PxFile:
             keywords.write_texts_in("STUB", lambda tag: [key.names[tag] for key in keys])
         keywords.write_texts_in("HEADING", content.name)
         keywords.write_texts_in("CONTVARIABLE", content.name)
-        main = self.release.metadata.language
         for one in variables:
-            keywords.write_texts("VARIABLECODE", [one.code[:TEXT]], one.name(main))
+            keywords.write_texts_in("VARIABLECODE", _same(one.code[:TEXT]), one.name)
             keywords.write_texts_in("VALUES", one.texts.__getitem__, one.name)
-        for one in variables:
-            keywords.write_texts("CODES", one.codes, one.name(main))
+        for one in variables:  # PxWeb needs the codes in every language
+            keywords.write_texts_in("CODES", partial(_codes, one), one.name)
 
     def _write_measures(self, keywords: Keywords) -> None:
         """Write the decimals, the unit and the other facts about each measure."""
@@ -207,10 +206,24 @@ class _PxFile:
                 for language, tag in keywords.tags.items():
                     names = content.name_and_value(i, language)
                     keywords.write(f"PRECISION{tag}", str(decimals), names)
-            facts = {"UNITS": column.unit or "-", "CONTACT": about.contact, "REFPERIOD": period}
-            for keyword, text in facts.items():
-                keywords.write_notes_in(keyword, _same(text), partial(content.value, i))
+            facts: dict[str, TextsIn] = {
+                "UNITS": partial(self._unit, column),
+                "CONTACT": _same(about.contact),
+                "REFPERIOD": _same(period),
+            }
+            for keyword, texts in facts.items():
+                keywords.write_notes_in(keyword, texts, partial(content.value, i))
         keywords.write_notes_in("SOURCE", _same(about.publisher))
+
+    def _unit(self, column: ColumnMetadata, language: str) -> list[str]:
+        """Return the unit of a column as the only element of a list; "-" without a unit.
+
+        A declared unit has one text, which stands in every language, because PxWeb needs a unit in
+        each.
+        """
+        if column.unit in UNIT_NOUNS:
+            return [in_language(UNIT_NOUNS[column.unit], language)[1]]
+        return [self.words[language].unit(column.unit) or "-"]
 
     def _write_notes(self, keywords: Keywords, dots: set[str]) -> None:
         """Write how to read the table, and what is said about it, its keys and its measures.
@@ -330,6 +343,10 @@ def _value_texts(key: ColumnMetadata, values: Sequence[Code]) -> TextsIn:
     """Return a function that returns the labels of a key's values, or the values themselves."""
     codes = CodeList(values) if key.codes is None else key.codes
     return lambda language: [codes.label(value, language) for value in values]
+
+
+def _codes(variable: _Variable, _language: str) -> Sequence[str]:
+    return variable.codes
 
 
 def _same(text: str) -> TextsIn:
