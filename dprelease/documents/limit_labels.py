@@ -59,10 +59,23 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "code", "de": "Code", "fr": "code", "es": "código", "it": "codice", "nl": "code",
         "pt": "código",
     },
+    "estimates": {
+        "en": "estimates", "de": "Schätzwerte", "fr": "estimations", "es": "estimaciones",
+        "it": "stime", "nl": "schattingen", "pt": "estimativas",
+    },
+    "measurements": {
+        "en": "measurements", "de": "Messwerte", "fr": "mesures", "es": "mediciones",
+        "it": "misure", "nl": "metingen", "pt": "medições",
+    },
+    "records": {
+        "en": "records", "de": "Datensätze", "fr": "enregistrements", "es": "registros",
+        "it": "record", "nl": "records", "pt": "registos",
+    },
 }  # fmt: skip
 """Words for companion columns, by the ending of the column's name, then by language.
 
-`total`, `measure` and `code` are words for other columns of tables and cubes.
+`total`, `measure` and `code` are words for other columns of tables and cubes; `estimates`,
+`measurements` and `records` are those for tables of one family, by their folder.
 """
 
 

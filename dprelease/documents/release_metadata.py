@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dprelease.documents.column_metadata import ColumnMetadataBuilder
+from dprelease.documents.limit_labels import companion_word
 from dprelease.documents.metadata import About, ColumnMetadata, Metadata, Role, TableMetadata
 from dprelease.errors.printable import one_line
 from dprelease.postprocess.families import Family, FamilyTable, Output
@@ -185,7 +186,7 @@ class ReleaseMetadata:
             tuple(columns),
             rows,
             measured,
-            _label_with_kind(
+            label_with_kind(
                 builder.texts(own.label) or self._label_with_keys(asked, columns), name
             ),
             builder.texts(own.description) or builder.texts(asked.description),
@@ -226,11 +227,12 @@ class ReleaseMetadata:
         )
 
 
-def _label_with_kind(label: Mapping[str, str], name: str) -> dict[str, str]:
+def label_with_kind(label: Mapping[str, str], name: str) -> dict[str, str]:
     """Return a label, followed by the kind of the table among those of one family.
 
     The kinds are estimates, measurements and records; integer tables have no addition.
     """
     folder = name.rpartition("/")[0]
-    more = f" ({folder})" if folder not in ("", "tables") else ""
-    return {tag: text + more for tag, text in label.items()}
+    if folder in ("", "tables"):
+        return dict(label)
+    return {tag: f"{text} ({companion_word(folder, tag)})" for tag, text in label.items()}

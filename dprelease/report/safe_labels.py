@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
+from dprelease.documents.limit_labels import companion_word
 from dprelease.documents.metadata import (
     Code,
     ColumnMetadata,
@@ -49,6 +50,13 @@ class Names:
             if texts.get(language):
                 return self._bidi_isolate(texts[language], language, longest)
         return self._bidi_isolate(fallback) if fallback else Markup("")
+
+    @property
+    def estimates(self) -> Markup:
+        """The word with which the titles of tables of estimates end."""
+        languages = self.metadata.languages
+        language = self.language if self.language in languages else self.metadata.language
+        return self._bidi_isolate(companion_word("estimates", language), language)
 
     def paragraph(self, texts: Texts) -> Markup:
         """Return a declared note or description marked with its language."""

@@ -13,6 +13,7 @@ import yaml
 import dprelease
 from dprelease.documents.metadata import Metadata
 from dprelease.documents.release_metadata import (
+    label_with_kind,
     metadata_of,
     metadata_of_messages,
     metadata_of_records,
@@ -320,6 +321,7 @@ def test_texts_of_families_records_and_parties(tmp_path: Path) -> None:
     assert labels["estimates/pop_state_adult"] == "Population: State, adult (estimates)"
     assert labels["tables/pop_town"] == "Towns"
     assert labels["estimates/pop_town"] == "Towns (estimates)"
+    assert label_with_kind({"de": "Orte"}, "estimates/pop_town") == {"de": "Orte (Schätzwerte)"}
     assert labels["records/pop_invented"] == "Nobody (records)"
     assert [table.name for table in family.tables_for_readers] == [
         n for n in tables if not n.startswith("meas")

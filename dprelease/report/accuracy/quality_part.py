@@ -55,7 +55,7 @@ def quality_section(
     sizes, sizes_left = size_tables(context, official)
     lead = "quality.lead" if len(official) == len(columns) else "quality.lead.official"
     return QualitySection(
-        lead=context.words.say(lead),
+        lead=context.words.say(lead, estimates=context.names.estimates),
         weak=weak_table_sentences(context, official),
         tables=_column_tables(context, columns),
         notes=_note_sentences(context, columns),
@@ -315,7 +315,10 @@ def _bias_sentences(
     whole = [one.table.query for one in columns if context.facts.is_integer_table(one.table)]
     if whole:
         queries = context.query_titles(whole)
-        sentences.append(context.words.say("quality.bias.whole", queries=queries))
+        estimates = context.names.estimates
+        sentences.append(
+            context.words.say("quality.bias.whole", queries=queries, estimates=estimates)
+        )
     return sentences
 
 

@@ -32,7 +32,8 @@ def reading_sentences(
         ("numbers.reading.whole", [one for one in agreeing if one in whole]),
     ):
         if queries:
-            found.append(words.say(name, queries=context.query_titles(queries)))
+            titles, estimates = context.query_titles(queries), context.names.estimates
+            found.append(words.say(name, queries=titles, estimates=estimates))
     confidences = [
         one.confidence
         for cells in tables

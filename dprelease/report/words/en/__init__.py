@@ -62,7 +62,7 @@ SENTENCES: dict[str, str] = {
     "numbers.reading.whole": (
         "The tables of {queries} add up exactly: take single numbers and totals from them. Only "
         "for sums of your own, for instance of several areas, add up the numbers of the tables "
-        "whose title ends with “(estimates)”: these were not raised or lowered."
+        "whose title ends with “({estimates})”: these were not raised or lowered."
     ),
     "numbers.reading.misses": (
         "About 1 in {one_in} ranges does not contain the number without noise."

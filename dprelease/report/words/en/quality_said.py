@@ -9,7 +9,7 @@ QUALITY: dict[str, str] = {
     ),
     "quality.lead.official": (
         "The larger a number, the less the noise matters. All numbers in this section are counted "
-        "from the official tables, without the tables whose title ends with “(estimates)”."
+        "from the official tables, without the tables whose title ends with “({estimates})”."
     ),
     "quality.expected": "Expected margins of error",
     "quality.table": "Expected margin of error and published cells, by table",
@@ -131,7 +131,7 @@ QUALITY: dict[str, str] = {
     "quality.bias.whole": (
         "The numbers of {queries} are whole, never below 0, and add up. For this, small numbers "
         "were raised and large ones lowered a little. Take single numbers and totals from these "
-        "tables. Those whose title ends with “(estimates)” have decimals and can be below 0: use "
+        "tables. Those whose title ends with “({estimates})” have decimals and can be below 0: use "
         "them only for sums of your own."
     ),
     "quality.simulated": "Errors found in the rehearsal",
