@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from dprelease.documents.counting_notes import (
     OPEN_END,
+    note_on_design_error,
     notes_on_groups,
     notes_on_rows,
     notes_on_weights,
@@ -31,8 +32,9 @@ from dprelease.planning.bounded_words import (
     keys_that_leave_out_rows,
 )
 from dprelease.postprocess.families import Flag, Output
+from dprelease.query.aggregates.replicate_difference import ReplicateDifference
 from dprelease.query.forms.share_of_total import PERCENTAGE, SHARE
-from dprelease.query.forms.single_part import LABEL
+from dprelease.query.forms.single_part import LABEL, MEASURED
 from dprelease.query.grouping.group_keys import Key, key_of
 from dprelease.query.measurement import OutputColumn
 from dprelease.query.quality import CODES, quality_labels
@@ -159,7 +161,10 @@ class ColumnMetadataBuilder:
         for published in query.columns:
             for name, kind in published_types(query, published):
                 if name == published.name:
-                    yield self._value_metadata(request[name], name, kind)
+                    value = self._value_metadata(request[name], name, kind)
+                    yield replace(
+                        value, footnotes=(*value.footnotes, *self._design_notes(request, published))
+                    )
                 else:
                     role = COMPANION_ROLES[name.removeprefix(f"{published.name}_")]
                     yield self._companion_metadata(request[published.name], name, kind, role)
@@ -172,7 +177,7 @@ class ColumnMetadataBuilder:
         `margins`: the name of the margin column of each sum.
         """
         for name, request in column_requests(query, spec).items():
-            yield self._value_metadata(request, name, "double")
+            yield self._value_metadata(request, name, "double", has_margin=True)
             margin = self._companion_metadata(request, f"{name}_moe", "double", Role.MARGIN)
             yield replace(margin, name=margins[name])
 
@@ -233,8 +238,11 @@ class ColumnMetadataBuilder:
             codes=None if column.key is None else self._code_list(column.key, declared),
         )
 
-    def _value_metadata(self, request: ColumnRequest, name: str, kind: str) -> ColumnMetadata:
+    def _value_metadata(
+        self, request: ColumnRequest, name: str, kind: str, *, has_margin: bool = False
+    ) -> ColumnMetadata:
         label, query = self._label(request), request.query
+        has_margin = has_margin or request.published.margin is not None
         if request.limits is not None:
             label = label_with_limits(label, request.limits, self._unit_label(query))
         return ColumnMetadata(
@@ -249,10 +257,27 @@ class ColumnMetadataBuilder:
             footnotes=(
                 *self.several_texts(request.spec.footnotes),
                 *notes_on_groups(query, request.published, self._unit_label(query)),
-                *notes_on_weights(request.published, self.languages),
+                *notes_on_weights(request.published, self.languages, has_margin=has_margin),
             ),
             codes=self._candidate_codes(request),
         )
+
+    def _design_notes(
+        self, requests: Mapping[str, ColumnRequest], published: OutputColumn
+    ) -> tuple[dict[str, str], ...]:
+        """Return a note on which number a design error is about; empty for other columns."""
+        difference = published.parts[0].aggregate
+        if not isinstance(difference, ReplicateDifference):
+            return ()
+        query, total = requests[published.name].query, difference.weighted_total
+        title = None
+        for name, one in requests.items():
+            if one.published.parts[0].aggregate == total and one.published.form == MEASURED:
+                title = self._label(one) or dict.fromkeys(self.languages, one_line(name))
+        value = difference.value
+        summed = None if value is None else self._source_label(value.column, query)
+        weight = self._source_label(difference.weight.column, query)
+        return (note_on_design_error(title, summed, weight),)
 
     def notes_on_rows(self, query: Query) -> tuple[dict[str, str], ...]:
         """Return a note on the keys because of which a table leaves out rows, if there are any."""
@@ -308,16 +333,16 @@ class ColumnMetadataBuilder:
 
     def _share_label(self, request: ColumnRequest) -> dict[str, str]:
         """Return the label of a share: what it is a share of, in which total and in which unit."""
-        columns, spec = request.query.table.columns, request.spec.options_of(TotalShareSpec)
-
-        def label_of(name: str) -> dict[str, str]:
-            """Return the label of a column of the source, or its name."""
-            named = dict.fromkeys(self.languages, one_line(name))
-            return self._column_label(columns[name], columns) or named
-
-        summed = None if spec.of == "*" else label_of(spec.of)
-        within = [label_of(name) for name in spec.within]
+        spec, query = request.spec.options_of(TotalShareSpec), request.query
+        summed = None if spec.of == "*" else self._source_label(spec.of, query)
+        within = [self._source_label(name, query) for name in spec.within]
         return share_label(summed, within, self.languages, percent=spec.percent)
+
+    def _source_label(self, name: str, query: Query) -> dict[str, str]:
+        """Return the label of a column of the source, or its name, in each language."""
+        columns = query.table.columns
+        named = dict.fromkeys(self.languages, one_line(name))
+        return self._column_label(columns[name], columns) or named
 
     def _unit_label(self, query: Query) -> dict[str, str]:
         """Return the label of the id of the privacy unit, or its name, in each language."""

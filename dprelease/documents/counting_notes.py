@@ -95,30 +95,96 @@ def share_label(
     return found
 
 
+RANGES = {
+    "en": ("The margin of error", "The interval"), "de": ("Die Fehlerspanne", "Das Intervall"),
+    "fr": ("La marge d’erreur", "L’intervalle"), "es": ("El margen de error", "El intervalo"),
+    "it": ("Il margine di errore", "L’intervallo"), "nl": ("De foutmarge", "Het interval"),
+    "pt": ("A margem de erro", "O intervalo"),
+}  # fmt: skip
+"""The subjects of notes on margins of error, and on intervals."""
+
 NO_DESIGN_VARIANCE = {
-    "en": "The margin of error covers the noise and the rounding alone. It does not cover the "
-    "variance of the sampling design.",
-    "de": "Die Fehlermarge erfasst nur das Rauschen und die Rundung, nicht die Varianz des "
+    "en": "{range} covers the noise and the rounding alone. It does not cover the variance of the "
+    "sampling design.",
+    "de": "{range} erfasst nur das Rauschen und die Rundung, nicht die Varianz des "
     "Stichprobendesigns.",
-    "fr": "La marge d'erreur ne couvre que le bruit et l'arrondi, et non la variance du plan de "
-    "sondage.",
-    "es": "El margen de error solo cubre el ruido y el redondeo, y no la varianza del diseño "
-    "muestral.",
-    "it": "Il margine di errore copre solo il rumore e l'arrotondamento, e non la varianza del "
-    "disegno campionario.",
-    "nl": "De foutmarge omvat alleen de ruis en de afronding, en niet de variantie van het "
+    "fr": "{range} ne couvre que le bruit et l’arrondi, et non la variance du plan de sondage.",
+    "es": "{range} solo cubre el ruido y el redondeo, y no la varianza del diseño muestral.",
+    "it": "{range} copre solo il rumore e l’arrotondamento, e non la varianza del disegno "
+    "campionario.",
+    "nl": "{range} omvat alleen de ruis en de afronding, en niet de variantie van het "
     "steekproefontwerp.",
-    "pt": "A margem de erro cobre apenas o ruído e o arredondamento, e não a variância do desenho "
-    "amostral.",
+    "pt": "{range} cobre apenas o ruído e o arredondamento, e não a variância do desenho amostral.",
 }
-"""The note on values of weighted rows."""
+"""The note on values of weighted rows that have a margin of error or an interval."""
+
+DESIGN_ERROR_OF = {
+    "en": "Standard error under the sampling design: {what} (weight: {weight}). Its interval "
+    "covers the noise alone.",
+    "de": "Standardfehler durch die Stichprobe: {what} (Gewicht: {weight}). Sein Intervall erfasst "
+    "nur das Rauschen.",
+    "fr": "Erreur type due au plan de sondage : {what} (poids : {weight}). Son intervalle ne "
+    "couvre que le bruit.",
+    "es": "Error estándar debido al diseño muestral: {what} (peso: {weight}). Su intervalo solo "
+    "cubre el ruido.",
+    "it": "Errore standard dovuto al disegno campionario: {what} (peso: {weight}). Il suo "
+    "intervallo copre solo il rumore.",
+    "nl": "Standaardfout door het steekproefontwerp: {what} (gewicht: {weight}). Het interval "
+    "omvat alleen de ruis.",
+    "pt": "Erro padrão devido ao desenho amostral: {what} (peso: {weight}). O seu intervalo cobre "
+    "apenas o ruído.",
+}
+"""The note on a design error; {what} is the number of which it is the standard error."""
+
+WEIGHTED_TOTALS = {
+    "en": ("weighted count", "weighted sum of {of}"),
+    "de": ("gewichtete Anzahl", "gewichtete Summe von {of}"),
+    "fr": ("nombre pondéré", "somme pondérée de {of}"),
+    "es": ("número ponderado", "suma ponderada de {of}"),
+    "it": ("numero ponderato", "somma ponderata di {of}"),
+    "nl": ("gewogen aantal", "gewogen som van {of}"),
+    "pt": ("número ponderado", "soma ponderada de {of}"),
+}
+"""The words for a weighted count and a weighted sum, by language."""
 
 
-def notes_on_weights(published: OutputColumn, languages: Sequence[str]) -> Notes:
-    """Return a note that margins cover no variance of a sampling design, if rows are weighted."""
-    if not published.is_weighted:
+def notes_on_weights(
+    published: OutputColumn, languages: Sequence[str], *, has_margin: bool
+) -> Notes:
+    """Return a note that margins and intervals cover no variance of a sampling design.
+
+    The result is empty if rows are not weighted, or if the column has neither.
+    """
+    has_interval = not published.form.on_lattice
+    if not published.is_weighted or not (has_margin or has_interval):
         return ()
-    return ({tag: in_language(NO_DESIGN_VARIANCE, tag) for tag in languages},)
+    note = {}
+    for tag in languages:
+        subject = in_language(RANGES, tag)[1 if has_interval else 0]
+        note[tag] = in_language(NO_DESIGN_VARIANCE, tag).format(range=subject)
+    return (note,)
+
+
+def note_on_design_error(
+    published: Mapping[str, str] | None,
+    summed: Mapping[str, str] | None,
+    weight: Mapping[str, str],
+) -> dict[str, str]:
+    """Return a note on which number a design error is the standard error of, by language.
+
+    `published`: the title of the published column with this number; None if there is none.
+    `summed`: the label of the column in a weighted sum; None for a weighted count. `weight`: the
+    label of the weight.
+    """
+    note = {}
+    for tag, label in weight.items():
+        count, total = in_language(WEIGHTED_TOTALS, tag)
+        what = count if summed is None else total.format(of=one_line(summed[tag]))
+        if published is not None:
+            what = f"{one_line(published[tag])}, {what}"
+        text = in_language(DESIGN_ERROR_OF, tag)
+        note[tag] = text.format(what=what, weight=one_line(label))
+    return note
 
 
 def notes_on_rows(

@@ -188,6 +188,35 @@ def test_sums_of_parties_state_the_limits(tmp_path: Path) -> None:
     assert "after contribution limits" in by_name["n_moe"]["en"]
 
 
+WEIGHTED = """\
+{from: visits, columns: {
+  n: {weighted_count: price, margin: true, label: NUMBER}, total: {weighted_sum: {of: cost, weight: price}},
+  mean: {weighted_mean: {of: cost, weight: price}},
+  n_se: {design_error: {weight: price, replicates: [w], scale: 1}},
+  total_se: {design_error: {weight: price, replicates: [w], scale: 1, of: cost}},
+  other_se: {design_error: {weight: w, replicates: [price], scale: 1}}}}"""
+
+
+def test_notes_on_weights_stand_where_there_are_margins(tmp_path: Path) -> None:
+    """A note on a design error names the number of which it is the standard error."""
+    weights = "".join(f"  {w}: {{type: integer, lower: 0, upper: 9}}\n" for w in ("price", "w"))
+    text = ", ".join([*LANGUAGES, "pl"])
+    release = _write(tmp_path, f"q: {WEIGHTED}", languages=text, table=TABLE + weights)
+    declaration = read_declaration(release)
+    (table,) = metadata_of(declaration, resolve(declaration)).tables
+    notes = {column.name: column.footnotes for column in table.columns if column.footnotes}
+    assert {*notes} == {"n", "mean", "n_se", "total_se", "other_se"}
+    assert notes["n"][0]["en"].startswith("The margin of error covers")
+    assert notes["mean"][0]["en"].startswith("The interval covers")
+    assert "Fehlerspanne" in notes["n"][0]["de"]
+    assert "NUMBER, gewichtete Anzahl (Gewicht: price)" in notes["n_se"][0]["de"]
+    assert "total, weighted sum of cost (weight: price)" in notes["total_se"][0]["en"]
+    assert ": weighted count (weight: w)" in notes["other_se"][0]["en"]
+    for (note,) in notes.values():
+        assert note["pl"] == note["en"]
+        assert len({*note.values()}) == len(LANGUAGES)
+
+
 def test_labels_without_id_have_no_limits(tmp_path: Path) -> None:
     """No texts or labels are added if each row is a privacy unit."""
     table = TABLE.replace("privacy_unit: {id: patient, max_groups: 3, max_rows_per_group: 2}\n", "")

@@ -11,7 +11,7 @@ from typing import ClassVar
 from dprelease.numerics.rounding import plain_text
 from dprelease.privacy.unit import Neighbours, PrivacyUnit, Sensitivity
 from dprelease.query.aggregates.aggregate import Aggregate, sum_sensitivity, unit_of
-from dprelease.query.aggregates.product_sum import coarse_step
+from dprelease.query.aggregates.product_sum import ProductSum, coarse_step
 from dprelease.query.aggregates.sum import Sum
 from dprelease.schema.columns import Column
 from dprelease.schema.number_bounds import Lattice
@@ -66,6 +66,11 @@ class ReplicateDifference(Aggregate):
         """The numbers of common steps in a step of the replicate, and in one of the weight."""
         step = self.difference_step
         return int(self.replicate.step / step), int(self.weight.step / step)
+
+    @property
+    def weighted_total(self) -> Sum | ProductSum:
+        """The weighted count or sum whose differences these are."""
+        return self.weight if self.value is None else ProductSum.of(self.value, self.weight)
 
     @property
     def factors(self) -> tuple[Sum, ...]:

@@ -64,9 +64,13 @@ class DesignError(Form):
         """Return the formula of the design error, and what its interval covers."""
         first, *others = column.part_names
         sums = f"{first} to {others[-1]}" if others else first
+        difference = narrow_aggregate(column.parts[0].aggregate, ReplicateDifference)
+        value, weight = difference.value, difference.weight.column
+        total = "count" if value is None else f"sum of '{value.column}'"
         return (
-            f"root of {column.scale} x (sum of the squares of {sums}, less the variances of their "
-            "noise); its interval covers the noise alone"
+            f"standard error under the sampling design of the weighted {total} with weight "
+            f"'{weight}': root of {column.scale} x (sum of the squares of {sums}, less the "
+            "variances of their noise); its interval covers the noise alone"
         )
 
 
