@@ -191,13 +191,14 @@ def test_lists_of_codes_in_other_forms(end: str, tmp_path: Path) -> None:
 FLAGS = {"type": "category", "values": ["normal", "revised", "estimated"], "marks_of": "x"}
 FLAGGED = {
     "1.000,5 r": "revised", "3 [e]": "estimated", "r": "revised", "(7 r)": "revised", "[e] 8": "estimated",
-    "9 r [e]": "revised", "5": "normal", "": "normal", "x": "normal", "1e2": "normal", "6 %": "normal",
+    "9 r [e]": "revised", "5": "normal", "1e2": "normal", "6 %": "normal",
+    "": None, "x": None, "%": None, "x %": None,
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "xlsx", "jsonl"])
 def test_marks_are_values_of_a_column_of_their_own(ending: str, tmp_path: Path) -> None:
-    """Each row counts at the mark of its own text, with its own number."""
+    """Each row counts at the mark of its own text, with its own number; or without both as missing."""
     path, cells = tmp_path / f"t.{ending}", [*FLAGGED]
     separators = {"decimal": ",", "thousands": "."} if ending in ("csv", "xlsx") else {}
     if not separators:
@@ -219,6 +220,11 @@ def test_marks_are_values_of_a_column_of_their_own(ending: str, tmp_path: Path) 
     assert list(found["s"] / 100) == [5 + 100 + 6, 1000.5 - 7 + 9, 3 + 8]
     alone = exact(ask(table, {"n": {"count": "*"}}, where="f = 'estimated'"), None)
     assert list(alone["n"]) == [2]
+    missing = columns | {"f": FLAGS | {"unallocated": "none"}}
+    table = declare(missing, source={"path": str(path), **separators})
+    found = exact(ask(table, {"n": {"count": "*"}, "s": {"count": "x"}}, ["f"]), None)
+    assert list(found["n"]) == [3, 4, 2, 4]
+    assert list(found["s"]) == [3, 3, 2, 0]
 
 
 @pytest.mark.parametrize(

@@ -145,23 +145,26 @@ def _marks_value_sql(
 ) -> str:
     """Return SQL of the meaning of a mark; `marked` is the name in the file of the marked column.
 
-    As signs are removed only from texts that have no value as they are, only these have marks.
+    As signs are removed only from texts that have no value as they are, only these have marks. A
+    row without a mark has the value for such rows, or NULL if the marked column has no value in it.
     """
     own, flag = part.declared.table.columns.get(marked), declared.table.columns[name]
     if own is None or not isinstance(flag, CategoryColumn) or marked not in part.physical:
         return ""
-    unmarked = value_without_mark(flag, own) or ""
-    physical = base_type(part.physical[marked])
+    physical, zone = base_type(part.physical[marked]), source.time_zone
+    value = typed_value_sql(marked, own, physical, zone)
+    unmarked = quoting.text(value_without_mark(flag, own) or "")
+    without_mark = f"CASE WHEN {value} IS NOT NULL THEN {unmarked} END"
     if FAMILY_OF.get(physical) != "texts":
-        return quoting.text(unmarked)
+        return without_mark
     is_copied = isinstance(reader_of(part.source_type), TextFilesReader)
     stored = stored_name(marked) if is_copied else marked
-    meaning = marks_sql(text_sql(quoting.identifier(stored), physical), own, unmarked)
-    if isinstance(own, CategoryColumn | TextColumn):
-        return meaning
-    plain = own.model_copy(update={"strip": (), "marks": {}, "negative": ()})
-    value = typed_value_sql(marked, plain, physical, source.time_zone, source=stored)
-    return f"CASE WHEN {value} IS NULL THEN {meaning} ELSE {quoting.text(unmarked)} END"
+    meaning = marks_sql(text_sql(quoting.identifier(stored), physical), own)
+    if not isinstance(own, CategoryColumn | TextColumn):
+        plain = own.model_copy(update={"strip": (), "marks": {}, "negative": ()})
+        written = typed_value_sql(marked, plain, physical, zone, source=stored)
+        meaning = f"CASE WHEN {written} IS NULL THEN {meaning} END"
+    return f"coalesce({meaning}, {without_mark})"
 
 
 def _with_codes(column: Column, changes: Mapping[str, str]) -> Column:

@@ -37,8 +37,8 @@ def stripped_sql(text: str, column: Column) -> str | None:
     return f"nullif({text}, '')"
 
 
-def marks_sql(text: str, column: Column, unmarked: str) -> str:
-    """Return SQL of the meaning of the first declared mark around a text; `unmarked` without one.
+def marks_sql(text: str, column: Column) -> str:
+    """Return SQL of the meaning of the first declared mark around a text; NULL without a mark.
 
     `text`: SQL of the stored text, as it is before its signs are removed.
     """
@@ -53,7 +53,7 @@ def marks_sql(text: str, column: Column, unmarked: str) -> str:
         f"WHEN list_contains({found}, {quoting.text(mark)}) THEN {quoting.text(meaning)}"
         for mark, meaning in getattr(column, "marks", {}).items()
     )
-    return f"CASE {arms} ELSE {quoting.text(unmarked)} END"
+    return f"CASE {arms} END"
 
 
 def _strip_sql(text: str, signs: tuple[str, ...]) -> str:
