@@ -27,7 +27,12 @@ from dprelease.accessor.session import Session, Spending
 from dprelease.errors import DataError, QueryError
 from dprelease.errors.argument_types import wrong_argument
 from dprelease.exact.engine_api import QueryEngine
-from dprelease.exact.engines import frame_of, open_engines, refuse_unknown_frames
+from dprelease.exact.engines import (
+    frame_of,
+    open_engines,
+    refuse_frame_about_people,
+    refuse_unknown_frames,
+)
 from dprelease.exact.post_view import to_pandas
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.planning.plan import Plan
@@ -215,6 +220,7 @@ def _refuse_private_frames(session: Session, frames: Mapping[str, object]) -> No
         frame = frame_of(table, frames)
         if frame is not None and note_of(frame, TOKEN) is not None:
             raise QueryError("DP-JOIN-003", table=table.name, reason=PRIVATE_SOURCE)
+        refuse_frame_about_people(table, [session.table], frames)
 
 
 def _answer_of_keys(

@@ -11,7 +11,7 @@ from dprelease.errors import DataError, FrameError, QueryError
 from dprelease.errors.suggestions import nearest
 from dprelease.exact.engine_api import EngineKind, QueryEngine, RecordEngine, Sources
 from dprelease.exact.postgres.server_link import Servers, open_servers
-from dprelease.exact.reading.frames import kind_of_object
+from dprelease.exact.reading.frames import kind_of_object, names_in_memory
 from dprelease.exact.settings import DEFAULT_SETTINGS, Settings
 from dprelease.query.resolve import Query
 from dprelease.query.view import PRIVATE_SOURCE
@@ -137,11 +137,26 @@ def refuse_unknown_frames(tables: Iterable[Table], frames: object) -> None:
 def refuse_frame_about_people(
     public: Table, others: Iterable[Table], frames: Mapping[str, object]
 ) -> None:
-    """Raise DP-JOIN-003 if the frame of a public table is also that of a table about people."""
+    """Raise DP-JOIN-003 if the frame of a public table has rows of a table about people.
+
+    It is recognized if it is also the frame of that table, or has the column of its ids, which the
+    public table does not declare.
+    """
     frame = frame_of(public, frames)
-    private = [frame_of(table, frames) for table in others if not table.public]
-    if frame is not None and any(one is frame for one in private):
+    private = [table for table in others if not table.public]
+    if frame is None:
+        return
+    if any(frame_of(table, frames) is frame for table in private):
         raise QueryError("DP-JOIN-003", table=public.name, reason=PRIVATE_SOURCE)
+    ids = {unit.casefold(): unit for table in private if (unit := table.privacy_unit.id)}
+    names = {name.casefold() for name in names_in_memory(frame)}
+    found = names & ids.keys() - {name.casefold() for name in public.columns}
+    if found:
+        reason = (
+            f"its frame has the column '{ids[min(found)]}', the id of people; if it is public, "
+            "leave the column out"
+        )
+        raise QueryError("DP-JOIN-003", table=public.name, reason=reason)
 
 
 def frame_of(table: Table, frames: Mapping[str, object]) -> object | None:

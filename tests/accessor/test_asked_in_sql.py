@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import dprelease
@@ -61,6 +64,13 @@ COLUMNS = {
 }
 
 
+def without_note(frame: pd.DataFrame) -> list[Any]:
+    """Return frames with rows of people, and the columns of a public table, but without a note."""
+    plain = pd.DataFrame(frame.to_dict("list")).assign(town="a", land="CH", size=1)
+    renamed = plain.rename(columns={"person": "PERSON"})
+    return [plain, renamed, pl.from_pandas(plain), pa.Table.from_pandas(plain)]
+
+
 def test_public_tables(frame: pd.DataFrame, tmp_path: Path) -> None:
     """They are joined before the noise and after it, from their source or from a frame."""
     LANDS.to_csv(tmp_path / "lands.csv", index=False)
@@ -89,6 +99,7 @@ def test_public_tables(frame: pd.DataFrame, tmp_path: Path) -> None:
     for frames, code in (
         ({"lands": frame}, "DP-JOIN-003"),
         ({"lands": frame[frame["age"] > 20]}, "DP-JOIN-003"),
+        *(({"lands": rows}, "DP-JOIN-003") for rows in without_note(frame)),
         ({"people": LANDS}, "DP-DATA-016"),
         ({"land": LANDS}, "DP-DATA-016"),
     ):

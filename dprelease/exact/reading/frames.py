@@ -126,10 +126,18 @@ def _column_names(frame: object, declared: Declared) -> list[str | None]:
     if is_instance_of(frame, "pandas", "DataFrame"):
         return column_labels(frame)  # type: ignore[arg-type]
     if is_eager(frame):
-        arrow = not is_instance_of(frame, "polars", "DataFrame")
-        return list(frame.schema.names if arrow else frame.columns)  # type: ignore[attr-defined]
+        return [*names_in_memory(frame)]
     kind = kind_of_object(frame)
     raise FrameError("DP-DATA-017", table=declared.table.name, kind=kind)
+
+
+def names_in_memory(frame: object) -> list[str]:
+    """Return the names of the columns of a frame in memory; empty for any other object."""
+    if is_instance_of(frame, "pandas", "DataFrame"):
+        return [name for name in column_labels(frame) if name is not None]  # type: ignore[arg-type]
+    if is_instance_of(frame, "polars", "DataFrame"):
+        return list(frame.columns)  # type: ignore[attr-defined]
+    return list(frame.schema.names) if is_eager(frame) else []  # type: ignore[attr-defined]
 
 
 def is_eager(frame: object) -> bool:
