@@ -398,6 +398,8 @@ ROWS_OF_VALUES = {
     "a day": [f"{CANARY};2024-01-31", "b;2024-02-01"],
     "a value that occurs again": [f"{CANARY};south", "b;south", "c;north"],
     "a year": [f"{CANARY};1985", "b;1986"],
+    "a code": [f"{CANARY};P-0001/1951", "b;Q-0002/52"],
+    "no known delimiter": [f"{CANARY}~W~1951~7.5", "B-1~M~1952~12.5"],
 }
 
 
@@ -427,6 +429,14 @@ def test_the_first_row_of_a_file_without_a_header_is_not_shown(
         assert list(found["n"]) == [len(lines)]
 
 
+def test_lines_of_fixed_width_are_no_names(tmp_path: Path) -> None:
+    path = tmp_path / "t.dat"
+    path.write_text(f"{CANARY} W1951  7.5\nAnna-Lena B M1952 12.5\n")
+    text = init(str(path))[1]
+    assert CANARY not in text + init(str(path), "--unit", "x")[1]
+    assert "format: fixed_width" in text
+
+
 def test_totals_below_a_sheet_are_declared(tmp_path: Path) -> None:
     path, target = tmp_path / "t.xlsx", tmp_path / "t.yaml"
     book = openpyxl.Workbook()
@@ -450,3 +460,5 @@ def test_names_of_years_are_names(tmp_path: Path) -> None:
     path.write_text("area;7\nBern;1\n")
     assert '"7"' not in init(str(path))[1]
     assert '"7"' in init(str(path), "--header", "1")[1]
+    path.write_text("id;Q1;age2019\nP17;a;7\nQ18;b;8\n")
+    assert {"id", "Q1", "age2019"} == set(yaml.safe_load(init(str(path))[1])["columns"])

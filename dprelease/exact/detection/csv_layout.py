@@ -103,7 +103,9 @@ def detect_csv_layout(text: str, separator: str, *, has_header: bool = True) -> 
     header_keys = _header_keys(records, width, is_first_line=not declared and not comment)
     first = [cells for _, cells in records]
     is_first = bool(records) and header_keys.get("header", records[0][0]) == records[0][0]
-    if not has_header or (is_first and is_row_of_values(first[0], first[1:])):
+    is_fixed_width = width == 1 and have_equal_lengths(lines)
+    is_row = is_first and (is_fixed_width or is_row_of_values(first[0], first[1:]))
+    if not has_header or is_row:
         names: list[str] = [f"column_{number}" for number in range(1, width + 1)]
         header_keys = {"ragged": header_keys.get("ragged", ""), "names": names}
     keys |= header_keys
@@ -228,6 +230,7 @@ def _are_names(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
         and not any(
             one == other for row in below for one, other in zip(row, cells, strict=False) if one
         )
+        and not is_row_of_values(cells, below)
     )
 
 
@@ -235,7 +238,8 @@ def is_row_of_values(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bo
     """Return whether cells look like the values of a row, which must not be shown as names.
 
     Names are neither numbers nor days, except for years or months in their order, and they occur in
-    no row below, unless the whole header is repeated. `cells` and rows have the same columns.
+    no row below, unless the whole header is repeated. Names with digits, such as Q1, have another
+    pattern than all cells below. `cells` and rows have the same columns.
     """
     texts = [cell.strip() for cell in cells]
     numbers = [text for text in texts if _is_number(text) or DAY.fullmatch(text)]
@@ -244,12 +248,37 @@ def is_row_of_values(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bo
     if numbers and not are_periods:
         return True
     others = [[cell.strip() for cell in row] for row in below]
+    patterns = [_pattern(text) for text in texts]
     return any(
-        one and one == other
+        one and (one == other or (pattern and pattern == _pattern(other)))
         for row in others
         if row != texts
-        for one, other in zip(texts, row, strict=False)
+        for one, pattern, other in zip(texts, patterns, row, strict=False)
     )
+
+
+def have_equal_lengths(lines: Iterable[str]) -> bool:
+    """Return whether lines with digits or blanks are equally long, as those of fixed width are."""
+    filled = [line for line in lines if line.strip()]
+    return (
+        len(filled) > 1
+        and len({len(line) for line in filled}) == 1
+        and re.search("[0-9 ]", filled[0].strip()) is not None
+    )
+
+
+def _pattern(text: str) -> str:
+    """Return the pattern of letters and digits of a text; empty without digits.
+
+    Of a text with other characters, the numbers of letters, digits and words do not count: names
+    and amounts differ in length.
+    """
+    if not any(map(str.isdigit, text)):
+        return ""
+    signs = re.sub(r"[^\W\d_]", "a", re.sub(r"\d", "0", text))
+    if text.isalnum():
+        return signs
+    return re.sub(r"([0 ])\1+", r"\1", re.sub("a[-'. a]*a", "a", signs))
 
 
 def _is_number(text: str) -> bool:

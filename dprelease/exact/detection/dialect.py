@@ -105,6 +105,8 @@ class DetectedFormat:
     """Text columns in which one of the proposed `nulls` also occurs."""
     rows: int | None = None
     """How many of the first rows fit the header, as a run reads them; None if it is not known."""
+    has_equal_lines: bool = False
+    """Whether no delimiter was found in lines of the same length, which may have a fixed width."""
 
 
 def detect_csv_format(

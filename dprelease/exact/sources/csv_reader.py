@@ -86,7 +86,7 @@ class CsvReader(TextFilesReader):
 
     def form(self, file: Path, header: int | str | None = None) -> DetectedFormat:
         """Return the format of a file, detected from its first rows, which are read as in a run."""
-        from dprelease.exact.detection.csv_layout import detect_csv_layout
+        from dprelease.exact.detection.csv_layout import detect_csv_layout, have_equal_lengths
         from dprelease.exact.detection.dialect import detect_csv_format, read_first_lines
 
         packing, text, encoding_is_unknown = read_first_lines(file, "csv")
@@ -110,7 +110,8 @@ class CsvReader(TextFilesReader):
         for name, cell in zip(names, cells, strict=False):
             if not cell and not any(row[names.index(name)] for row in rows):
                 form.columns.pop(name, None)  # a delimiter at the end of the header or of all rows
-        return form
+        has_equal_lines = len(names) == 1 and have_equal_lengths(text.split("\n"))
+        return replace(form, has_equal_lines=has_equal_lines)
 
     def peek(self, file: Path, table: str | None) -> pa.Table:
         """Return all values of a file, read in the format that `init` proposes."""

@@ -42,6 +42,12 @@ NO_HEADER_NOTE = (
     "with --header 1."
 )
 
+FIXED_WIDTH_NOTE = (
+    "No delimiter was found, and all lines have the same length. If their columns have fixed "
+    "places, write in `source` instead: `format: fixed_width`, and the places of the characters of "
+    "each column, as in `columns: {id: [1, 6], sex: [7, 7]}`."
+)
+
 NO_TEXT_IN_ZIP = "it is no ZIP archive of one text file", "use an archive of one text file"
 
 
@@ -122,7 +128,8 @@ class TextFilesReader(SourceReader):
             return Description(problem=NO_TEXT_IN_ZIP if zipfile.is_zipfile(file) else None)
         columns = [(name, kind.refusal or TEXT_OR_NUMBER) for name, kind in form.columns.items()]
         has_no_header = "names" in form.source and "header" not in form.source
-        note = NO_HEADER_NOTE if has_no_header else ""
+        notes = {NO_HEADER_NOTE: has_no_header, FIXED_WIDTH_NOTE: form.has_equal_lines}
+        note = " ".join(text for text, is_needed in notes.items() if is_needed)
         return Description(columns, form.source, form.names, form=form, note=note)
 
     def plain_text(self, file: Path, source: Source) -> pa.BufferReader:
