@@ -437,18 +437,19 @@ def test_lines_of_fixed_width_are_no_names(tmp_path: Path) -> None:
     assert "format: fixed_width" in text
 
 
-def test_totals_below_a_sheet_are_declared(tmp_path: Path) -> None:
+def test_totals_and_texts_of_numbers_of_a_sheet_are_declared(tmp_path: Path) -> None:
     path, target = tmp_path / "t.xlsx", tmp_path / "t.yaml"
     book = openpyxl.Workbook()
     notes: list[list[object]] = [["Total", None, 6], [], [None, "Source: office"]]
-    for line in [["id", "area", "stays"], [1, "a", 2], [2, "b", 4], *notes]:
+    for line in [["id", "area", "stays"], [1, "1,5", 2], [2.5, "2,5", "4'000"], *notes]:
         book.active.append(line)
     book.save(path)
     assert init(str(path), "--output", str(target))[0] == 0
     declared = read_table(fill_in(target))
     assert declared.table.source.footer == 2
-    assert declared.table.columns["id"].type == "integer"
-    assert list(exact(ask(declared, {"n": {"count": "*"}}), None)["n"]) == [2]
+    assert {column.type for column in declared.table.columns.values()} == {"integer", "number"}
+    found = exact(ask(declared, {name: {"count": name} for name in declared.table.columns}), None)
+    assert [found[name][0] for name in declared.table.columns] == [2, 2, 2]
 
 
 def test_names_of_years_are_names(tmp_path: Path) -> None:

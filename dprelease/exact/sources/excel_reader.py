@@ -21,7 +21,8 @@ from typing import Any
 from xml.etree.ElementTree import Element, iterparse
 
 from dprelease.errors.printable import one_line
-from dprelease.exact.detection.dialect import MOST_ROWS, detect_csv_format
+from dprelease.exact.detection.csv_layout import KeyValue
+from dprelease.exact.detection.dialect import MOST_ROWS, detect_cell_formats, detect_csv_format
 from dprelease.exact.reading.cell_rows import (
     CellRows,
     Row,
@@ -210,11 +211,9 @@ class ExcelReader(CellReader):
             return found
         _, _, columns = sheet_columns(file, source.sheet, source.header)
         cells = islice(self.rows(declared, source, [file]).read(), MOST_ROWS)
-        rows = [[text or "" for text in texts_of(row)] for row in cells]
+        rows, separators = _plain_cells([*cells], names)
         form = detect_csv_format(dict(found.source), names, rows, source, False)
-        # Cells that are numbers have no separators, and don't show those of texts.
-        allowed = {*source.type.options} - {"decimal", "thousands"}
-        keys = {key: form.source[key] for key in form.source if key in allowed}
+        keys = {**form.source, **separators}
         noted = [name for name in names if columns[name] in formulas]
         words = f"Cells with formulas count as missing: {one_line(', '.join(noted))}."
         return replace(
@@ -334,6 +333,31 @@ def _rows_above_notes(rows: Iterator[Cells], until: str | None, footer: int) -> 
             raise OSError("no row begins with the text in `until`")
         last.pop()
     yield from last[: max(0, len(last) - footer)]
+
+
+def _plain_cells(
+    rows: Sequence[Row], names: Sequence[str]
+) -> tuple[list[list[str]], dict[str, KeyValue]]:
+    """Return cells as texts in which numbers are plain, and the separators of texts of numbers.
+
+    Cells that are numbers have no separators, and don't show those of texts.
+    """
+    texts = {
+        name: [row[i] if isinstance(row[i], str) else "" for row in rows]
+        for i, name in enumerate(names)
+    }
+    found, kinds = detect_cell_formats(texts, semicolons=False)
+    separators = {key: found[key] for key in ("decimal", "thousands") if found[key]}
+    decimal, thousands = str(found["decimal"] or "."), str(found["thousands"]) or None
+    are_numbers = [kinds[name].name in ("integer", "number") for name in names]
+    plain = [
+        [
+            plain_number(cell, decimal, thousands) if is_number and isinstance(cell, str) else cell
+            for is_number, cell in zip(are_numbers, row, strict=True)
+        ]
+        for row in rows
+    ]
+    return [[text or "" for text in texts_of(row)] for row in plain], separators
 
 
 def _cell_value(column: Column, source: Source) -> Callable[[object], object]:
