@@ -277,8 +277,12 @@ def test_forked_child_opens_its_own_engine() -> None:
 
 ARGUMENTS = [
     ("SELECT COUNT(*) * ? AS n FROM people WHERE age >= ? LIMIT ?", [2.5, 18, 1]),
+    ("SELECT COUNT(*) AS n FROM people WHERE age+0 IN (?,?)--$a,\n", [18, 19]),
     ("SELECT COUNT(*) * $a AS n FROM people WHERE age >= $b LIMIT $c", {"a": 2.5, "b": 18, "c": 1}),
-    ("SELECT COUNT(*) AS n FROM people WHERE city IN ($x, $y)", {"x": "Bern", "y": "Oslo"}),
+    (
+        "SELECT COUNT(*) AS n FROM people WHERE city IN ($x,$y) HAVING '$x,$y' <> '$x ,'",
+        {"x": "Bern", "y": "Oslo"},
+    ),
     ("SELECT COUNT(*) AS n FROM people WHERE age + 0 > $1 HAVING $2 AND n > $1", [-3, True]),
     ("SELECT COUNT(*) AS n, DATE '2024-01-01' - ? AS d FROM people", [date(2023, 12, 31)]),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -18,15 +19,26 @@ from dprelease.query.select_nodes import refuse
 
 Params = Mapping[str, object] | Sequence[object] | None
 
+_NAMED = re.compile(
+    r"""[eE]'(?:\\.|[^'\\])*' | '[^']*' | "[^"]*" | --[^\n]* | /\*.*?\*/
+    | \$(?P<tag>(?:[^\W\d]\w*)?)\$ .*? \$(?P=tag)\$ | (?P<name>(?<![\w$])\$\w+)(?![\w$])""",
+    re.VERBOSE | re.DOTALL,
+)
+"""Texts, quoted names and comments, which stay as they are, or a named parameter."""
+
 
 def number_parameters(text: str) -> str:
-    """Return a statement with `$1`, `$2`, ... for each `?`, in the order of the text."""
+    """Return a statement with `$1`, `$2`, ... for each `?`, in the order of the text.
+
+    A blank follows each parameter, because sqlglot reads `$a,$` as the beginning of a text.
+    """
+    text = _NAMED.sub(lambda found: f"{found[0]} " if found["name"] else found[0], text)
     try:
         tokens = [one for one in DuckDB().tokenize(text) if one.token_type is TokenType.PLACEHOLDER]
     except SqlglotError:
         return text  # the parser refuses it
     for position, token in reversed(list(enumerate(tokens, 1))):
-        text = f"{text[: token.start]}${position}{text[token.end + 1 :]}"
+        text = f"{text[: token.start]}${position} {text[token.end + 1 :]}"
     return text
 
 
@@ -52,7 +64,7 @@ def insert_parameters(tree: exp.Query, params: Params) -> None:
     unused = [name for name in values if name not in used]
     if unused:
         problem = f"the statement has no parameter for the value '{unused[0][:60]}'"
-        refuse("DP-SQL-008", problem=problem, known=", ".join(values))
+        refuse("DP-SQL-008", problem=problem, known=", ".join(sorted(used)) or "none")
 
 
 def _by_name(params: Params) -> dict[str, object]:
