@@ -60,7 +60,7 @@ ANSWER = "answer"
 
 
 Scope = Mapping[str, exp.CTE | None]
-"""The names of WITH in lower case: a CTE of rows of people, or None for a CTE of other rows."""
+"""The names of WITH in lower case: a CTE of rows of declared tables, or None for other rows."""
 
 
 @dataclass
@@ -174,6 +174,9 @@ class _Splitter:
         if isinstance(query, exp.Subquery):
             return self._is_rows(query.this, scope)
         if isinstance(query, exp.SetOperation):
+            if query.args.get("by_name"):
+                fix = "list the columns of both SELECTs in the same order, and leave out BY NAME"
+                refuse("DP-SQL-006", name=f"{query.key.upper()} BY NAME", nearest=fix)
             for side in (query.this, query.expression):
                 if self._is_rows(side, scope):
                     refuse("DP-SQL-005", what=quoted(side))
@@ -191,7 +194,7 @@ class _Splitter:
             refuse("DP-SQL-002", what="WITH RECURSIVE")
         scope, others = dict(scope), []
         for cte in clause.expressions:
-            is_rows = self._is_rows(cte.this, scope)
+            is_rows = self._is_public_cte(cte, scope) or self._is_rows(cte.this, scope)
             scope[cte.alias.casefold()] = cte if is_rows else None
             others += [] if is_rows else [cte]
         clause.set("expressions", others)
@@ -204,6 +207,7 @@ class _Splitter:
         source = select.args.get("from_")
         joins = select.args.get("joins") or []
         sources = [*([] if source is None else [source.this]), *(join.this for join in joins)]
+        sources = [self._with_public_cte(one, scope) for one in sources]
         public = [one for one in sources if self._is_public_query(one, scope)]
         found = {id(one): self._source_kind(one, scope) for one in sources if one not in public}
         for one in public:
@@ -219,8 +223,9 @@ class _Splitter:
                 self._replace_nested(part, scope, inner)
             return False
         if "noised" in kinds:
-            what = "a join of rows about people with a noised result"
-            refuse("DP-SQL-002", what=what)
+            what = "A join of rows about people with other rows than those of a declared table"
+            fix = "join a public table or a sub-query of one, as in people JOIN (SELECT code, size "
+            refuse("DP-SQL-006", name=what, nearest=f"{fix}FROM towns) AS t USING (code)")
         is_core = select.args.get("group") or select.args.get("having")
         if not is_core and next(measured_nodes_of(select), None) is None:
             if select is not self.whole or not _selects_distinct_keys(select):
@@ -230,6 +235,28 @@ class _Splitter:
             return self._is_rows(select, scope)
         self._replace_core(select, scope)
         return False
+
+    def _is_public_cte(self, cte: exp.CTE, scope: Scope) -> bool:
+        """Return whether a CTE reads one public table, and all names of CTEs are different."""
+        whole = cast("exp.Query", self.whole)
+        names = [one.alias.casefold() for one in whole.find_all(exp.CTE)]
+        names += [name.casefold() for name in self.tables]
+        read = list(cte.this.find_all(exp.Table))
+        if len(set(names)) < len(names) or len(read) > 1 or cte.args["alias"].args.get("columns"):
+            return False
+        for source in read:
+            self._with_public_cte(source, scope)
+        return self._is_public_query(exp.Subquery(this=cte.this.copy()), scope)
+
+    def _with_public_cte(self, source: exp.Expr, scope: Scope) -> exp.Expr:
+        """Return a source of FROM, which a sub-query replaces if it names a CTE of public rows."""
+        is_name = isinstance(source, exp.Table) and not source.args.get("db")
+        cte = scope.get(source.name.casefold()) if is_name else None
+        rows = None if cte is None else exp.Subquery(this=cte.this.copy())
+        if rows is None or not self._is_public_query(rows, {}):
+            return source
+        rows.set("alias", source.args.get("alias") or exp.TableAlias(this=source.this.copy()))
+        return source.replace(rows)
 
     def _is_public_query(self, source: exp.Expr, scope: Scope) -> bool:
         """Return whether a source is a sub-query that reads public tables only."""
