@@ -1,4 +1,4 @@
-"""Columns of any names: each question answers, with the numbers that harmless names get."""
+"""Columns may have any names: every query gives the same numbers as with plain names."""
 
 from __future__ import annotations
 
@@ -115,29 +115,31 @@ def plain(answer: Any) -> list[Any]:
     return [repr(frame.to_numpy().tolist()), [repr(at) for at in frame.index]]
 
 
-def answered(names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def run_queries(names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr("dprelease.release.execute.Entropy", lambda: Keyed("noise"))
     return [plain(ask()) for _, ask in questions(names, rows(names).dp)]
 
 
 @pytest.fixture(scope="module")
-def harmless() -> list[Any]:
+def plain_names() -> list[Any]:
     with pytest.MonkeyPatch.context() as monkeypatch:
-        return answered(HARMLESS, monkeypatch)
+        return run_queries(HARMLESS, monkeypatch)
 
 
 @pytest.mark.share(0.2)
 @pytest.mark.parametrize("names", CASES, ids=str)
-def test_no_name_changes_an_answer(
-    names: tuple[str, ...], harmless: list[Any], monkeypatch: pytest.MonkeyPatch
+def test_column_names_change_no_number(
+    names: tuple[str, ...], plain_names: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = [name for name, _ in questions(names, rows(names).dp)]
-    for name, found, wanted in zip(asked, answered(names, monkeypatch), harmless, strict=True):
+    for name, found, wanted in zip(
+        asked, run_queries(names, monkeypatch), plain_names, strict=True
+    ):
         assert found == wanted, name
 
 
-def test_what_is_published_beside_such_a_key() -> None:
-    """`_` until no key has the name, whether keys are columns or the index."""
+def test_result_columns_avoid_names_of_keys() -> None:
+    """`_` is appended until no key has the name, in columns and in the index."""
     dp = rows(("value", "count", "count_", "moe")).dp
     assert list(dp.count(by="value", **TERMS)) == ["value", "value_", "moe", "quality"]
     assert list(dp.value_counts("count", **TERMS)) == ["count_", "moe", "quality"]
@@ -152,7 +154,7 @@ def test_what_is_published_beside_such_a_key() -> None:
     assert list(tables["count"]) == ["count_", "count__moe", "count__quality"]
 
 
-def test_bands_are_no_column_of_the_table() -> None:
+def test_cuts_are_keys_but_no_columns() -> None:
     schema = {
         "table": "t",
         "columns": {
@@ -168,8 +170,8 @@ def test_bands_are_no_column_of_the_table() -> None:
     assert found["count"].tolist() == pytest.approx([200, 0, 0, 200], abs=2)
 
 
-def test_an_order_is_that_of_the_answer_that_is_named() -> None:
-    """Names of the answer come before the noised table's, and none of them hides one of these."""
+def test_order_by_prefers_names_of_the_result() -> None:
+    """Names of the result precede those of the noisy table."""
     dp = rows(HARMLESS).dp
     statement = "SELECT other, -count(*) AS other2, sum(number) AS total FROM t GROUP BY other "
     by_rows = statement.replace("other2", "count_rows") + "ORDER BY count(*) DESC"
@@ -180,6 +182,6 @@ def test_an_order_is_that_of_the_answer_that_is_named() -> None:
     assert found == sorted(found)
 
 
-def test_a_column_is_not_called_as_all_rows_are() -> None:
+def test_column_with_the_name_of_all_rows_is_refused() -> None:
     with pytest.raises(DeclarationError, match="all rows"):
         dprelease.Session({"table": "t", "columns": {"*": {"type": "integer"}}}, epsilon=1)

@@ -1,4 +1,4 @@
-"""Wrong arguments of all public callables: an error of ours."""
+"""Wrong arguments of all public functions raise errors of dprelease."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def parameters() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", sorted({*dprelease.__all__} - NO_CALLABLES))
-def test_calls_that_fit_no_signature(name: str) -> None:
-    """Missing, surplus and unknown arguments are refused with the call that would be right."""
+def test_calls_with_a_wrong_signature_are_refused(name: str) -> None:
+    """For missing, surplus and unknown arguments, the error shows the correct call."""
     function = getattr(dprelease, name)
     for arguments, named in (((), {}), ((None,) * 30, {}), ((), {"nothing": 4711})):
         with pytest.raises(UsageError, match=r"DP-SESSION-0(12|22)") as caught:
@@ -105,10 +105,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.share(0.25, by="name")
 @pytest.mark.parametrize(("name", "parameter"), [*parameters()])
-def test_wrong_arguments(
+def test_wrong_arguments_raise_errors_of_dprelease(
     place: Path, monkeypatch: pytest.MonkeyPatch, name: str, parameter: str
 ) -> None:
-    """A failure is one of our errors."""
+    """Every failure is an error of dprelease."""
     monkeypatch.chdir(place)
     for what, value in ALL.items():
         message = ""
@@ -121,7 +121,7 @@ def test_wrong_arguments(
         assert "4711" not in message
 
 
-def test_methods_of_a_published_release(place: Path) -> None:
+def test_wrong_arguments_of_published_releases(place: Path) -> None:
     published = dprelease.PublishedRelease(place / "out/people")
     for method in ("columns", "quality", "to_arrow", "to_pandas", "to_polars"):
         for what, value in ALL.items():
@@ -136,7 +136,7 @@ def test_methods_of_a_published_release(place: Path) -> None:
                 published.verify(**{parameter: value})
 
 
-def test_two_schemas_about_people_are_refused_with_what_to_do() -> None:
+def test_two_private_schemas_are_refused_with_advice() -> None:
     people, visits = ({"table": name, "columns": {"age": {"type": "integer"}}} for name in "ab")
     with pytest.raises(UsageError, match=r"(?s)DP-SESSION-021.*dprelease\.sql"):
         dprelease.Session([people, visits], epsilon=1)
@@ -144,7 +144,7 @@ def test_two_schemas_about_people_are_refused_with_what_to_do() -> None:
         dprelease.Session([{**people, "public": "true"}], epsilon=1)
 
 
-def test_types_are_those_of_the_annotations() -> None:
+def test_argument_types_follow_the_annotations() -> None:
     """Values of all annotated types are accepted, and of no other type."""
 
     @checked_arguments

@@ -43,7 +43,7 @@ def test_sums_are_clipped_per_person_and_cell() -> None:
             df.dp.sum("amount", max_sum=wrong, epsilon=1)
 
 
-def test_a_crosstab_computes_no_margins() -> None:
+def test_crosstab_has_no_margins_of_error() -> None:
     df = pd.DataFrame(ROWS, columns=["customer", "shop", "kind", "amount"])
     session = dprelease.Session(SCHEMA, epsilon=10**9)
     df.dp.use(session)

@@ -1,4 +1,4 @@
-"""Groups are asked as in pandas, and answered and charged as the question by these keys is."""
+"""`groupby` works as in pandas, and is charged like the query with these keys."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ KEPT: list[Any] = []
 MORE = {"city2": {"type": "category", "values": ["Rome", "Bern"]}}
 
 
-def asked(folder: Path, unit: str) -> tuple[pd.DataFrame, Any, Ledger]:
+def registered_frame(folder: Path, unit: str) -> tuple[pd.DataFrame, Any, Ledger]:
     """Return a frame with a session of many questions, and the ledger that they are charged to."""
     declared = schema(unit)
     declared["columns"] = {**declared["columns"], **SEXES, **MORE}
@@ -73,11 +73,11 @@ def asked(folder: Path, unit: str) -> tuple[pd.DataFrame, Any, Ledger]:
     ("keys", "unit"), list(zip(KEYS.values(), ["row", "id"], strict=True)), ids=KEYS
 )
 @pytest.mark.parametrize("question", GROUPED)
-def test_every_way_to_ask_has_one_answer_and_one_price(
+def test_equivalent_queries_have_one_result_and_charge(
     question: str, keys: str | list[str], unit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`df.dp.mean("pay", by=...)`, of groups, of a selected column, in a list, and by `agg`."""
-    frame, session, ledger = asked(tmp_path, unit)
+    frame, session, ledger = registered_frame(tmp_path, unit)
     column, more = ARGUMENTS.get(question, ("pay", ()))
     has_interval = question in ("median", "quantile")
     monkeypatch.setattr("dprelease.release.execute.Entropy", lambda: Keyed("noise"))
@@ -152,15 +152,15 @@ def answers(found: pd.DataFrame | pd.Series, keys: str | list[str]) -> list[str]
 
 
 @pytest.mark.parametrize("kind", [DpAccessor, GroupBy, SelectedColumns])
-def test_every_question_is_asked_of_rows_groups_and_columns(kind: type) -> None:
+def test_frames_groups_and_columns_have_all_queries(kind: type) -> None:
     assert {*NAMES} == {*QUESTIONS, *PANDAS, *BY_NATURE}
     missing = {name for name in NAMES if not hasattr(kind, name)}
     assert missing == (set() if kind is DpAccessor else set(BY_NATURE))
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_a_question_has_the_same_parameters_everywhere(question: str) -> None:
-    """But for the columns that it is about, and for keys, which groups have already."""
+def test_queries_have_the_same_parameters_everywhere(question: str) -> None:
+    """Except for columns, and for keys, which groups already have."""
     found = []
     for kind in (DpAccessor, GroupBy, SelectedColumns):
         parameters = inspect.signature(getattr(kind, question)).parameters.values()
@@ -171,8 +171,8 @@ def test_a_question_has_the_same_parameters_everywhere(question: str) -> None:
 
 
 def test_agg_of_rows_has_one_row_for_each_cell(tmp_path: Path) -> None:
-    """Keys, then results, named as those of groups; without keys one row."""
-    frame, session, _ = asked(tmp_path, "row")
+    """Keys, then results, named as for groups; one row without keys."""
+    frame, session, _ = registered_frame(tmp_path, "row")
     whole = frame.dp.agg({"pay": ["sum", "std"], "age": "nunique"}, epsilon=90)
     assert list(whole.columns) == [("pay", "sum"), ("pay", "std"), ("age", "nunique")]
     assert len(whole) == 1
@@ -210,14 +210,14 @@ SHAPES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-class Paid:
-    """Groups that pay for what is asked of them."""
+class PaidGroups:
+    """Groups that add a budget to each query."""
 
     def __init__(self, groups: Any) -> None:
         self.groups = groups
 
-    def __getitem__(self, columns: Any) -> Paid:
-        return Paid(self.groups[columns])
+    def __getitem__(self, columns: Any) -> PaidGroups:
+        return PaidGroups(self.groups[columns])
 
     def __getattr__(self, name: str) -> Any:
         return lambda *given: getattr(self.groups, name)(*given, epsilon=90)
@@ -234,15 +234,15 @@ class Paid:
         if as_index or not shape.startswith("quantiles")
     ],
 )
-def test_answers_have_the_shapes_of_pandas(
+def test_results_have_the_shapes_of_pandas(
     shape: str, keys: str | list[str], as_index: bool, tmp_path: Path
 ) -> None:
-    """Kind, names, index and columns, for groups that all have rows; values nearly."""
-    frame, _, _ = asked(tmp_path, "row")
+    """Type, names, index and columns if all groups have rows; values approximately."""
+    frame, _, _ = registered_frame(tmp_path, "row")
     known = frame[frame["sex"] != "X"]
     plain = known.groupby(keys, as_index=as_index)
     wanted = SHAPES[shape](plain)
-    found = SHAPES[shape](Paid(frame.dp.groupby(keys, as_index=as_index)))
+    found = SHAPES[shape](PaidGroups(frame.dp.groupby(keys, as_index=as_index)))
     assert type(found) is type(wanted)
     assert list(found.index.names)[: len(wanted.index.names) - 1] == list(wanted.index.names)[:-1]
     assert sorted(map(str, found.index)) == sorted(map(str, wanted.index))
@@ -285,8 +285,10 @@ WRONG: dict[str, tuple[str, Callable[[Any], object]]] = {
 
 
 @pytest.mark.parametrize(("code", "ask"), WRONG.values(), ids=WRONG)
-def test_what_groups_are_not_asked(code: str, ask: Callable[[Any], object], tmp_path: Path) -> None:
-    frame, session, _ = asked(tmp_path, "row")
+def test_unsupported_group_queries_are_refused(
+    code: str, ask: Callable[[Any], object], tmp_path: Path
+) -> None:
+    frame, session, _ = registered_frame(tmp_path, "row")
     with pytest.raises(SessionError, match=code) as caught:
         ask(frame.dp.groupby("sex"))
     assert "no row was read, no budget was spent" in str(caught.value)
@@ -295,8 +297,8 @@ def test_what_groups_are_not_asked(code: str, ask: Callable[[Any], object], tmp_
     assert session.spent.epsilon == 0
 
 
-def test_keys_that_are_not_public(tmp_path: Path) -> None:
-    frame, _, _ = asked(tmp_path, "row")
+def test_groupby_with_private_keys(tmp_path: Path) -> None:
+    frame, _, _ = registered_frame(tmp_path, "row")
     private: dict[str, Any] = {"epsilon": 90, "delta": "1e-4", "private_keys": True}
     found = frame.dp.groupby("job")["pay"].mean(**private)
     assert isinstance(found, pd.Series)

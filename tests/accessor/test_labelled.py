@@ -1,4 +1,4 @@
-"""Labels of a schema go with every answer, and stand in for names and codes where they are asked."""
+"""Labels of the schema are attached to results, and replace names and codes on request."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ ASKED: dict[str, Any] = {
 }
 
 
-def said(answer: Any) -> str:
+def texts_of(answer: Any) -> str:
     """Return all names and values of an answer that are no numbers."""
     frame = (
         answer.reset_index()
@@ -73,18 +73,16 @@ def said(answer: Any) -> str:
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("language", [None, "en", "fr"])
 @pytest.mark.parametrize("case", ASKED)
-def test_labels_stand_where_names_and_codes_stood(
-    case: str, language: str | None, df: pd.DataFrame
-) -> None:
+def test_labels_replace_names_and_codes(case: str, language: str | None, df: pd.DataFrame) -> None:
     answer = ASKED[case](df)
     before = answer.copy()
     shown = labelled(answer, language)
-    text = said(shown)
+    text = texts_of(shown)
     for label in ("Femme", "Homme", "Sexe") if language == "fr" else ("Female", "Male", "Sex"):
         assert label in text, text
     assert "'F'" not in text
     assert {"F", "M"}.isdisjoint(text.split(" | "))
-    if "adult" in said(answer):
+    if "adult" in texts_of(answer):
         assert ("Adulte" if language == "fr" else "Adult") in text
         assert ("Oui" if language == "fr" else "Yes") in text
     assert answer.equals(before)
@@ -96,8 +94,8 @@ def test_labels_stand_where_names_and_codes_stood(
     assert type(shown) is type(answer)
 
 
-def test_an_answer_keeps_its_labels_while_it_is_worked_with(df: pd.DataFrame) -> None:
-    """Sorted, filtered, indexed and copied, as pandas hands attributes on."""
+def test_labels_survive_operations_of_pandas(df: pd.DataFrame) -> None:
+    """Sorting, filtering, indexing and copying, where pandas keeps attributes."""
     answer = df.dp.count(by=["sex", "city"], epsilon=1)
     for worked in (
         answer.sort_values("value"),
@@ -105,20 +103,20 @@ def test_an_answer_keeps_its_labels_while_it_is_worked_with(df: pd.DataFrame) ->
         answer.set_index(["sex", "city"]),
         answer.copy(),
     ):
-        assert "Female" in said(labelled(worked)), worked
+        assert "Female" in texts_of(labelled(worked)), worked
     tables = df.dp.tables(cube=["sex", "adult"], epsilon=1)
-    assert "Femme" in said(labelled(tables["sex"], "fr"))
+    assert "Femme" in texts_of(labelled(tables["sex"], "fr"))
 
 
-def test_labels_that_are_one_are_not_put_in() -> None:
-    """Two codes of one label stay codes: rows that are two would look like one twice."""
+def test_equal_labels_are_not_used() -> None:
+    """Two codes with one label stay codes, to keep rows distinct."""
     columns = {"sex": {"type": "category", "values": {"F": "Person", "M": "Person"}}}
     df, session = FRAME.copy(), dprelease.Session({"table": "t", "columns": columns}, epsilon=9)
     df.dp.use(session)
     assert set(labelled(df.dp.count(by="sex", epsilon=1))["sex"]) == {"F", "M"}
 
 
-def test_what_has_no_labels(df: pd.DataFrame) -> None:
+def test_results_without_labels_stay_unchanged(df: pd.DataFrame) -> None:
     plain = df.dp.count(by="city", epsilon=1)
     assert "labels" not in plain.attrs["dprelease_answer"]
     pd.testing.assert_frame_equal(labelled(plain), plain)

@@ -22,7 +22,7 @@ from dprelease.accessor import frame_notes
 from dprelease.accessor.answer_libraries import flat_frame
 from dprelease.errors import DataError, FrameError, SessionError, UsageError
 from tests import processes
-from tests.accessor.test_questions import SCHEMA, frame
+from tests.accessor.test_queries import SCHEMA, frame
 
 TABLE = pa.Table.from_pandas(frame(), preserve_index=False)
 KINDS: dict[str, tuple[Callable[[], Any], type]] = {
@@ -80,10 +80,10 @@ def of_pandas() -> tuple[dict[str, pd.DataFrame], Any]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_answers_are_those_of_pandas_in_the_library_of_the_frame(
+def test_every_library_gives_the_results_of_pandas(
     kind: str, of_pandas: tuple[dict[str, pd.DataFrame], Any]
 ) -> None:
-    """At a budget at which noise is next to none."""
+    """With a budget so large that noise is negligible."""
     make, library = KINDS[kind]
     rows, session = session_on(make())
     for name, ask in QUESTIONS.items():
@@ -100,7 +100,7 @@ def test_answers_are_those_of_pandas_in_the_library_of_the_frame(
     assert session.spent == of_pandas[1]
 
 
-def test_the_namespace_of_polars() -> None:
+def test_polars_namespace() -> None:
     rows = pl.DataFrame(pl.from_arrow(TABLE))
     session = dprelease.Session(SCHEMA, epsilon=100)
     for made in (rows, rows.lazy()):
@@ -111,8 +111,8 @@ def test_the_namespace_of_polars() -> None:
         rows.clone().dp.count(epsilon=1)  # type: ignore[attr-defined]
 
 
-def test_polars_gets_its_namespace_whenever_it_is_imported() -> None:
-    """And nothing here imports it."""
+def test_polars_namespace_is_added_at_import() -> None:
+    """dprelease itself does not import polars."""
     code = (
         "import dprelease, sys; dprelease.Session; assert 'polars' not in sys.modules;"
         "import polars; dprelease.Session({'table': 't', 'columns': {'k': {'type': 'boolean'}}},"
@@ -121,7 +121,7 @@ def test_polars_gets_its_namespace_whenever_it_is_imported() -> None:
     processes.run([sys.executable, "-W", "error", "-c", code], check=True)
 
 
-def test_frames_of_all_libraries_with_the_same_rows_share_a_session() -> None:
+def test_equal_frames_of_all_libraries_share_a_session() -> None:
     rows, session = session_on(frame())
     for make, _ in KINDS.values():
         other = dprelease.dp(make())
@@ -144,8 +144,8 @@ def test_frames_of_all_libraries_with_the_same_rows_share_a_session() -> None:
     del rows, late
 
 
-def test_a_frame_of_polars_that_was_changed() -> None:
-    """Queries read the registered rows; a frame that has others by now is refused."""
+def test_changed_polars_frame_is_refused() -> None:
+    """Queries read the registered rows; a frame with other rows is refused."""
     first = pl.DataFrame(pl.from_arrow(TABLE))
     rows, session = session_on(first)
     other = first.clone()
@@ -160,7 +160,7 @@ def test_a_frame_of_polars_that_was_changed() -> None:
     assert rows.count(by="sex", **BIG)["value"].to_list() == [600, 600]
 
 
-def test_a_reader_is_read_once_and_serves_all_queries() -> None:
+def test_reader_is_read_once_for_all_queries() -> None:
     reader = TABLE.to_reader()
     rows, session = session_on(reader)
     assert [rows.count(**BIG)["value"].to_pylist() for _ in range(2)] == [[1200]] * 2
@@ -178,7 +178,7 @@ def test_a_reader_is_read_once_and_serves_all_queries() -> None:
         dprelease.dp(used).use(other)
 
 
-def test_a_lazy_frame_runs_once() -> None:
+def test_lazy_frame_runs_once() -> None:
     """Later changes of its source change no answer."""
     runs: list[int] = []
 
@@ -195,7 +195,7 @@ def test_a_lazy_frame_runs_once() -> None:
     assert (sum(runs), session.spent.epsilon) == (1200, 3)
 
 
-def test_notes_vanish_with_their_frames() -> None:
+def test_notes_are_removed_with_their_frames() -> None:
     gc.collect()
     before = len(frame_notes._NOTES)
     rows, _ = session_on(pl.from_arrow(TABLE))
@@ -208,7 +208,7 @@ def test_notes_vanish_with_their_frames() -> None:
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "pandas"])
-def test_an_answer_is_not_asked_again(kind: str, tmp_path: Path) -> None:
+def test_queries_of_results_are_refused(kind: str, tmp_path: Path) -> None:
     rows, session = session_on(frame() if kind == "pandas" else KINDS[kind][0]())
     answer = rows.count(by="sex", epsilon=1)
     other = dprelease.Session(SCHEMA, epsilon=1)
@@ -220,7 +220,7 @@ def test_an_answer_is_not_asked_again(kind: str, tmp_path: Path) -> None:
     assert session.spent.epsilon == 1
 
 
-def test_an_answer_in_sql_is_not_asked_again(tmp_path: Path) -> None:
+def test_queries_of_sql_results_are_refused(tmp_path: Path) -> None:
     schema = tmp_path / "people.yaml"
     schema.write_text(json.dumps(SCHEMA))
     asked = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
@@ -231,7 +231,7 @@ def test_an_answer_in_sql_is_not_asked_again(tmp_path: Path) -> None:
         assert dprelease.answer_details(answer)["mechanisms"]
 
 
-def test_ids_that_a_relation_compares_otherwise() -> None:
+def test_relations_with_id_collations_are_refused() -> None:
     schema = {
         "table": "people",
         "columns": {"id": {"type": "text"}, "n": {"type": "integer", "lower": 0, "upper": 9}},
@@ -244,7 +244,7 @@ def test_ids_that_a_relation_compares_otherwise() -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, 1, [1], {"a": [1]}, "people", pl.Series([1]), pd.Series()])
-def test_what_is_no_frame(wrong: object) -> None:
+def test_objects_other_than_frames_are_refused(wrong: object) -> None:
     with pytest.raises(UsageError, match="DP-SESSION-016"):
         dprelease.dp(wrong)
     with pytest.raises(UsageError, match="DP-SESSION-016"):

@@ -1,4 +1,4 @@
-"""Wrong arguments of methods of sessions, releases and results, and how all these objects look."""
+"""Wrong arguments of methods of sessions, releases and results, and their representation."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def problem_with(function: Any, parameter: str, value: object) -> str:
 
 
 @pytest.mark.parametrize("name", ["published", "release", "session", "report", "check", "tables"])
-def test_wrong_arguments_raise_our_errors(
+def test_wrong_method_arguments_raise_our_errors(
     name: str, things: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -96,7 +96,7 @@ def test_wrong_arguments_raise_our_errors(
                 assert "4711" not in message, f"{method}({parameter}={what})"
 
 
-def test_calls_that_fit_no_signature_raise_our_errors(things: dict[str, Any]) -> None:
+def test_wrong_method_signatures_raise_our_errors(things: dict[str, Any]) -> None:
     every = [bound for thing in things.values() for _, bound, _ in methods(thing)]
     assert len(every) > 100
     for bound in every:
@@ -114,7 +114,7 @@ def test_calls_that_fit_no_signature_raise_our_errors(things: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize("name", ["accessor", "rows", "groups", "columns"])
-def test_other_names_say_what_to_use_instead(things: dict[str, Any], name: str) -> None:
+def test_unknown_attributes_suggest_alternatives(things: dict[str, Any], name: str) -> None:
     thing = things[name]
     assert not hasattr(thing, "skew")
     for missing, advice in (("skew", "quantile"), ("meann", "mean"), ("head", "single row")):
@@ -145,7 +145,7 @@ def test_tables_are_a_mapping(things: dict[str, Any], what: str) -> None:
         tables[value]
 
 
-def test_objects_look_short_and_have_no_fractions(things: dict[str, Any]) -> None:
+def test_representations_are_short(things: dict[str, Any]) -> None:
     for name, thing in things.items():
         text = repr(thing)
         assert "Fraction" not in text, name

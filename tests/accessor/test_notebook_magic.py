@@ -1,4 +1,4 @@
-"""`%%dpsql` in IPython: answers are frames, and errors of the package have no traceback."""
+"""`%%dpsql` in IPython: results are frames, and errors of the package have no traceback."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def shell(tmp_path: Path) -> Any:
     return found
 
 
-def test_answers_are_frames(shell: Any) -> None:
+def test_magic_returns_frames(shell: Any) -> None:
     options = "people, epsilon=20, params=limits"
     answer = shell.run_cell_magic("dpsql", options, COUNT)
     assert isinstance(answer, pd.DataFrame)

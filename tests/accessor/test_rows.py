@@ -1,7 +1,7 @@
-"""Whatever pandas does to a frame, answers are about the rows that the session began with.
+"""Whatever pandas does to a frame, queries read the rows that the session began with.
 
-A frame that is asked is either refused, or stands for these rows: nothing computed from several of
-them ever reaches an answer under the price of one (V28, V78).
+A queried frame is either refused, or stands for these rows: nothing computed from several rows
+is ever published with the budget of one (V28, V78).
 """
 
 from __future__ import annotations
@@ -74,18 +74,18 @@ OPERATIONS: dict[str, Operation] = {
 }
 
 
-class Asked(Exception):
-    """A question reached the engine."""
+class ReachedEngine(Exception):
+    """A query reached the engine."""
 
 
 @pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> list[pd.DataFrame]:
+def opened_frames(monkeypatch: pytest.MonkeyPatch) -> list[pd.DataFrame]:
     """Return the frames that questions open; none of them is read."""
     found: list[pd.DataFrame] = []
 
     def keep(_: object, rows: pd.DataFrame, *__: object) -> None:
         found.append(rows)
-        raise Asked
+        raise ReachedEngine
 
     monkeypatch.setattr(Engine, "open", keep)
     return found
@@ -98,34 +98,34 @@ def try_to_use(found: pd.DataFrame, session: Any) -> None:
         assert error.code in ("DP-SESSION-002", "DP-SESSION-010")  # noqa: PT017
 
 
-def below(found: pd.DataFrame, session: Any, depth: int) -> Iterator[pd.DataFrame]:
+def derived_frames(found: pd.DataFrame, session: Any, depth: int) -> Iterator[pd.DataFrame]:
     """Yield what all sequences of at most `depth` operations make of a frame, uses among them."""
     yield found
     if depth == 0:
         return
     used = found.copy(deep=False)
     try_to_use(used, session)
-    yield from below(used, session, depth - 1)
+    yield from derived_frames(used, session, depth - 1)
     for operation in OPERATIONS.values():
         try:
             made = operation(found.copy(deep=False))
         except KeyError:  # a column that an earlier operation took away
             continue
-        yield from below(made, session, depth - 1)
+        yield from derived_frames(made, session, depth - 1)
 
 
-def test_only_the_first_rows_are_ever_read(opened: list[pd.DataFrame]) -> None:
-    """All sequences of three operations: dropped, used, assigned anew, used, and their kin."""
+def test_only_the_registered_rows_are_read(opened_frames: list[pd.DataFrame]) -> None:
+    """For all sequences of three operations."""
     session = dprelease.Session(SCHEMA, epsilon=1)
     first = frame()
     first.dp.use(session)
     outcomes = Counter[bool]()
-    for found in sampled(below(first, session, 3), 0.4):
+    for found in sampled(derived_frames(first, session, 3), 0.4):
         try_to_use(found, session)
         try:
             found.dp.count(epsilon="1e-6")
-        except Asked:
-            rows = opened.pop()[["state", "age"]]
+        except ReachedEngine:
+            rows = opened_frames.pop()[["state", "age"]]
             assert rows.to_dict("list") == frame()[["state", "age"]].to_dict("list")
             outcomes[True] += 1
         except SessionError:
@@ -159,16 +159,16 @@ MISSING: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def behind(values: list[int], *, last: bool) -> Any:
-    """Return nullable numbers, the last of which may be missing whatever stands behind it."""
+def masked_numbers(values: list[int], *, last: bool) -> Any:
+    """Return nullable numbers, of which the last may be masked."""
     return pd.arrays.IntegerArray(np.array(values), np.array([False] * 2 + [last]))
 
 
 EQUAL: dict[str, tuple[Any, Any, Any]] = {
     "behind missing ones": (
-        behind([1, 2, 3], last=True),
-        behind([1, 2, 4], last=True),
-        behind([1, 2, 3], last=False),
+        masked_numbers([1, 2, 3], last=True),
+        masked_numbers([1, 2, 4], last=True),
+        masked_numbers([1, 2, 3], last=False),
     ),
     "zeros of both signs": ([0.0, 1.0, 2.0], [-0.0, 1.0, 2.0], [0.0, 1.0, 2.5]),
     "zeros that may be missing": (
@@ -203,7 +203,7 @@ EQUAL: dict[str, tuple[Any, Any, Any]] = {
 
 
 @pytest.mark.parametrize("kind", EQUAL)
-def test_equal_values_are_the_same_whatever_their_bytes(kind: str) -> None:
+def test_equal_values_with_other_bytes_are_accepted(kind: str) -> None:
     made = [pd.DataFrame({"state": ["VT", "NH", "VT"], "pay": pay}) for pay in EQUAL[kind]]
     session = dprelease.Session(schema=SCHEMA, epsilon=1.0)
     for frame in made[:2]:
@@ -214,7 +214,7 @@ def test_equal_values_are_the_same_whatever_their_bytes(kind: str) -> None:
 
 @pytest.mark.parametrize("where", ["column", "index"])
 @pytest.mark.parametrize("kind", MISSING)
-def test_a_missing_value_is_the_same_as_itself(kind: str, where: str) -> None:
+def test_missing_values_are_equal(kind: str, where: str) -> None:
     def made(x: float) -> pd.DataFrame:
         pay, states = MISSING[kind](x), {"state": ["VT", "NH", "VT"]}
         if where == "column":
@@ -231,7 +231,7 @@ def test_a_missing_value_is_the_same_as_itself(kind: str, where: str) -> None:
 
 
 @pytest.mark.parametrize("stored", ["Arrow", "Float64"])
-def test_a_nan_is_not_a_null(stored: str) -> None:
+def test_nan_and_null_are_different(stored: str) -> None:
     arrays = [of_arrow(values, pa.float64()) for values in ([1.0, NAN], [1.0, None])]
     if stored == "Float64":
         arrays = [floating([1.0, NAN], [False, null]) for null in (False, True)]
@@ -242,7 +242,7 @@ def test_a_nan_is_not_a_null(stored: str) -> None:
         other.dp.use(session)
 
 
-def test_a_column_twice_is_never_known() -> None:
+def test_duplicate_columns_are_refused() -> None:
     session = dprelease.Session(SCHEMA, epsilon=1)
     found = frame()
     found.dp.use(session)
@@ -251,7 +251,7 @@ def test_a_column_twice_is_never_known() -> None:
         twice.dp.use(session)
 
 
-def test_a_column_that_was_registered_twice_is_never_known() -> None:
+def test_columns_registered_twice_are_refused() -> None:
     session = dprelease.Session(SCHEMA, epsilon=1)
     found = frame()
     pd.concat([found, found[["age"]]], axis=1).dp.use(session)
@@ -267,7 +267,7 @@ OTHERS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
 
 
 @pytest.mark.parametrize("kind", OTHERS)
-def test_columns_that_are_not_declared_are_not_read(kind: str) -> None:
+def test_undeclared_columns_are_not_read(kind: str) -> None:
     session = dprelease.Session(SCHEMA, epsilon=1)
     found = frame().assign(of_mine=1)
     found.dp.use(session)
@@ -276,7 +276,7 @@ def test_columns_that_are_not_declared_are_not_read(kind: str) -> None:
     assert len(other.dp.count(epsilon=1)) == 1
 
 
-class Alone(Decimal):
+class Incomparable(Decimal):
     """Can't be compared with anything."""
 
     def __eq__(self, _other: object) -> bool:
@@ -285,11 +285,11 @@ class Alone(Decimal):
     __hash__ = Decimal.__hash__
 
 
-def test_what_fails_when_it_is_compared_is_what_it_says() -> None:
-    """A class of somebody's is not asked; its error's words may tell a cell."""
+def test_incomparable_objects_are_refused_without_values() -> None:
+    """Foreign classes are not compared, because their errors may contain a cell."""
     session = dprelease.Session(SCHEMA, epsilon=1)
     one, other = (
-        pd.DataFrame({"pay": pd.Series([Alone(i), None], dtype=object)}) for i in range(2)
+        pd.DataFrame({"pay": pd.Series([Incomparable(i), None], dtype=object)}) for i in range(2)
     )
     one.dp.use(session)
     with pytest.raises(SessionError, match="DP-SESSION-002") as caught:
@@ -297,12 +297,14 @@ def test_what_fails_when_it_is_compared_is_what_it_says() -> None:
     assert "it was asked" not in "".join(traceback.format_exception(caught.value))
 
 
-def test_memory_that_is_short_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_error_is_not_reported_as_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise MemoryError("4711 bytes")
 
     session = dprelease.Session(SCHEMA, epsilon=1)
-    one, other = (pd.DataFrame({"pay": pd.Series([Alone(i)], dtype=object)}) for i in range(2))
+    one, other = (
+        pd.DataFrame({"pay": pd.Series([Incomparable(i)], dtype=object)}) for i in range(2)
+    )
     one.dp.use(session)
     monkeypatch.setattr(row_comparison, "_same_arrow", fail)
     with pytest.raises(DataError, match="DP-DATA-006") as caught:
@@ -310,31 +312,31 @@ def test_memory_that_is_short_is_no_difference(monkeypatch: pytest.MonkeyPatch) 
     assert "4711" not in "".join(traceback.format_exception(caught.value))
 
 
-def test_objects_that_are_the_same_are_not_compared() -> None:
-    """A million of them would take 20 ms of each question."""
+def test_identical_objects_are_not_compared() -> None:
+    """A million comparisons would take 20 ms of each query."""
     session = dprelease.Session(SCHEMA, epsilon=1)
-    found = pd.DataFrame({"pay": pd.Series([Alone(1), None, Alone(2)], dtype=object)})
+    found = pd.DataFrame({"pay": pd.Series([Incomparable(1), None, Incomparable(2)], dtype=object)})
     found.dp.use(session)
     found.dp.use(session)
     found.copy().dp.use(session)
 
 
-class Lie(pd.arrays.IntegerArray):
-    """Says other numbers than it holds."""
+class LyingArray(pd.arrays.IntegerArray):
+    """Converts to other numbers than it contains."""
 
     def to_numpy(self, *_given: Any, **_named: Any) -> Any:
         return np.array([1, 2])
 
 
-def test_what_an_array_of_somebody_says_of_itself_is_not_taken() -> None:
+def test_conversions_of_foreign_arrays_are_not_trusted() -> None:
     session = dprelease.Session(SCHEMA, epsilon=1)
     pd.DataFrame({"age": pd.array([1, 2], "Int64")}).dp.use(session)
-    lie = Lie(np.array([50, 60]), np.array([False, False]))
+    lie = LyingArray(np.array([50, 60]), np.array([False, False]))
     with pytest.raises(SessionError, match="DP-SESSION-002"):
         pd.DataFrame({"age": lie}).dp.use(session)
 
 
-def test_the_refusals_tell_the_way_out() -> None:
+def test_refusals_contain_advice() -> None:
     session = dprelease.Session(SCHEMA, epsilon=100)
     found = frame()
     found.dp.use(session)
@@ -354,7 +356,7 @@ def test_the_refusals_tell_the_way_out() -> None:
     found.assign(adult=False).dp.use(session)
 
 
-def test_two_threads_register_one_first_frame() -> None:
+def test_parallel_threads_register_one_frame() -> None:
     """(V46)"""
     from functools import partial
     from threading import Barrier
@@ -377,8 +379,8 @@ def test_two_threads_register_one_first_frame() -> None:
 
 
 @pytest.mark.parametrize("kind", ["int64", "Int64", "object", "category"])
-def test_writes_into_the_arrays_of_a_column_reach_no_answer(kind: str) -> None:
-    """pandas copies on write, but not for who writes into an array of a column."""
+def test_writes_into_arrays_of_columns_are_detected(kind: str) -> None:
+    """pandas copies on write, but not if code writes into an array of a column."""
     mine = frame().astype({"age": kind})
     session = dprelease.Session(SCHEMA, epsilon=1)
     mine.dp.use(session)

@@ -1,4 +1,4 @@
-"""`df.dp`: a budget of people that follows frames, and is never exceeded."""
+"""`df.dp`: a budget that follows frames, and is never exceeded."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ def frame(n: int = 200) -> pd.DataFrame:
     )
 
 
-def registered(epsilon: Any = 100, **more: Any) -> tuple[pd.DataFrame, Any]:
+def registered_frame(epsilon: Any = 100, **more: Any) -> tuple[pd.DataFrame, Any]:
     session = dprelease.Session(SCHEMA, epsilon=epsilon, **more)
     df = frame()
     df.dp.use(session)
     return df, session
 
 
-def test_answers() -> None:
-    df, session = registered()
+def test_queries_are_answered_and_charged() -> None:
+    df, session = registered_frame()
     found = df.dp.count(by=["state", "value"], epsilon=20)
     assert list(found.columns) == ["state", "value", "value_", "moe", "quality"]
     assert found["state"].tolist() == ["VT", "VT", "NH", "NH"]
@@ -68,15 +68,15 @@ def test_answers() -> None:
     assert "epsilon 40, delta 0 left" in repr(session)
 
 
-def test_the_budget_is_shared_and_never_exceeded() -> None:
-    df, session = registered("1")
+def test_budget_is_shared_by_frames_and_never_exceeded() -> None:
+    df, session = registered_frame("1")
     for _ in range(10):
         df.copy().assign(other=1)[["age", "state"]].dp.count(epsilon=0.1)
     assert session.remaining.epsilon == 0  # ten times 0.1 is 1: decimals, not floats (V44)
     for price in ("5e-324", 0.1):
         with pytest.raises((BudgetError, SessionError), match=r"DP-BUDGET-0(90|01)|DP-SESSION-006"):
             df.dp.count(epsilon=price)
-    other, session = registered("1")
+    other, session = registered_frame("1")
     with pytest.raises(BudgetError, match="DP-BUDGET-090"):
         other.dp.count(epsilon=1, delta="1e-9")
     assert session.spent.epsilon == 0
@@ -104,8 +104,8 @@ RHO_QUESTIONS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.each
 @pytest.mark.parametrize("name", RHO_QUESTIONS)
 @pytest.mark.parametrize("ask", ["count", "sql", "agg"])
-def test_a_session_in_rho(name: str, ask: str, tmp_path: Path) -> None:
-    """It is charged what is asked for, or the rho of what is asked; its ledger as much."""
+def test_sessions_in_rho_are_charged(name: str, ask: str, tmp_path: Path) -> None:
+    """With the declared rho or the rho of the query; the ledger equally."""
     ledger = Ledger(tmp_path / "l")
     rows = Account("office/people", "add_remove", "each row", None, Fraction(0), Fraction(1))
     ledger.open_account(rows)
@@ -141,8 +141,8 @@ def test_a_session_in_rho(name: str, ask: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ask", ["rho", "epsilon"])
-def test_private_keys_in_a_session_in_rho(ask: str) -> None:
-    """Their selection spends a part of the session's delta, until it is spent."""
+def test_private_keys_spend_delta_in_a_session_in_rho(ask: str) -> None:
+    """Their selection spends a part of the session's delta."""
     session = dprelease.Session(SCHEMA, rho=100, delta="1e-6")
     df = frame()
     df.dp.use(session)
@@ -172,8 +172,8 @@ def test_private_keys_in_a_session_in_rho(ask: str) -> None:
 
 @pytest.mark.parametrize("price", [{"epsilon": 0.2}, {"epsilon": 0.5, "delta": "1e-6"}], ids=str)
 @pytest.mark.parametrize("ask", ["count", "mean", "sql", "tables"])
-def test_auto_takes_noise_that_a_session_in_rho_can_count(ask: str, price: Any) -> None:
-    """Without a ledger too: noise without a rho would be refused, and nobody has asked for it."""
+def test_auto_selects_noise_with_a_rho_in_rho_sessions(ask: str, price: Any) -> None:
+    """Without a ledger too: noise without a rho would be refused."""
     session = dprelease.Session(SCHEMA, rho=1, delta="1e-9")
     df = frame()
     df.dp.use(session)
@@ -187,14 +187,14 @@ def test_auto_takes_noise_that_a_session_in_rho_can_count(ask: str, price: Any) 
     assert 0 < session.spent.rho < 0.13
 
 
-def test_epsilon_or_rho() -> None:
+def test_sessions_need_epsilon_or_rho() -> None:
     for budget in ({}, {"epsilon": 1, "rho": 1}):
         with pytest.raises(SessionError, match="DP-SESSION-011"):
             dprelease.Session(SCHEMA, **budget)
     for rho in (0, -1, float("nan"), "x"):
         with pytest.raises(SessionError, match="DP-SESSION-006"):
             dprelease.Session(SCHEMA, rho=rho)
-    df, session = registered()
+    df, session = registered_frame()
     with pytest.raises(SessionError, match="DP-SESSION-015"):
         df.dp.count()
     for price in ({"rho": 1}, {"epsilon": 1, "rho": 1}):
@@ -211,8 +211,8 @@ def test_epsilon_or_rho() -> None:
     assert session.spent.rho == 0
 
 
-def test_charged_before_the_answer_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    df, session = registered(1)
+def test_charge_precedes_the_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    df, session = registered_frame(1)
     seen = []
 
     def fails(*_: object) -> None:
@@ -226,9 +226,9 @@ def test_charged_before_the_answer_is_drawn(monkeypatch: pytest.MonkeyPatch) -> 
     assert session.spent.epsilon == Fraction(1, 4)
 
 
-def test_threads_get_what_fits() -> None:
+def test_parallel_queries_never_exceed_the_budget() -> None:
     """(V46)"""
-    df, session = registered(1)
+    df, session = registered_frame(1)
     done: list[bool] = []
 
     def ask() -> None:
@@ -260,8 +260,8 @@ DERIVED: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
 
 @pytest.mark.parametrize("name", DERIVED)
 def test_frames_of_other_rows_are_refused(name: str) -> None:
-    """pandas copies attrs into every result; none of these may use the budget as if it were the data (V28)."""
-    df, session = registered()
+    """pandas copies attrs into every result, which must not use the budget as the data (V28)."""
+    df, session = registered_frame()
     derived = DERIVED[name](df)
     with pytest.raises(SessionError, match=r"DP-SESSION-00[12]"):
         derived.dp.count(epsilon=1)
@@ -273,17 +273,17 @@ def test_frames_of_other_rows_are_refused(name: str) -> None:
     assert derived.dp.session is session
 
 
-def test_a_frame_changed_in_place_is_refused() -> None:
-    df, _ = registered()
+def test_frame_changed_in_place_is_refused() -> None:
+    df, _ = registered_frame()
     df.loc[0, "age"] = 5 + df.loc[0, "age"]
     with pytest.raises(SessionError, match="DP-SESSION-002"):
         df.dp.count(epsilon=1)
 
 
-def test_frames_without_a_live_session() -> None:
+def test_frames_without_a_session_are_refused() -> None:
     with pytest.raises(SessionError, match="DP-SESSION-001"):
         dprelease.dp(frame()).count(epsilon=1)
-    df, session = registered()
+    df, session = registered_frame()
     with pytest.raises(SessionError, match="DP-SESSION-003"):
         df.dp.use(dprelease.Session(SCHEMA, epsilon=1))
     del session
@@ -295,15 +295,15 @@ def test_frames_without_a_live_session() -> None:
 
 
 @pytest.mark.parametrize("given", ["people.yaml", SCHEMA, None])
-def test_only_sessions_are_used(given: Any) -> None:
-    """The name of a schema's file comes to mind first."""
+def test_use_accepts_only_sessions(given: Any) -> None:
+    """Users may pass the path of a schema."""
     with pytest.raises(SessionError, match=r"DP-SESSION-019.*session"):
         frame().dp.use(given)
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_sessions_are_not_copied() -> None:
-    _, session = registered()
+def test_sessions_can_not_be_copied() -> None:
+    _, session = registered_frame()
     for copier in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(SessionError, match="DP-SESSION-005"):
             copier(session)
@@ -317,7 +317,7 @@ def test_sessions_are_not_copied() -> None:
     assert processes.ended(child) == 0
 
 
-def test_absurd_numbers() -> None:
+def test_wrong_budgets_and_confidences_are_refused() -> None:
     for epsilon in (0, -1, float("nan"), float("inf"), "x", "1e9999"):
         with pytest.raises(SessionError, match="DP-SESSION-006"):
             dprelease.Session(SCHEMA, epsilon=epsilon)
@@ -325,7 +325,7 @@ def test_absurd_numbers() -> None:
         dprelease.Session(SCHEMA, epsilon=True)
     with pytest.raises(SessionError, match="DP-SESSION-007"):
         dprelease.Session(SCHEMA, epsilon=1, neighbours="both")
-    df, session = registered()
+    df, session = registered_frame()
     for epsilon in (0, -1, float("nan"), float("inf")):
         with pytest.raises(SessionError, match="DP-SESSION-006"):
             df.dp.count(epsilon=epsilon)
@@ -349,24 +349,22 @@ def test_absurd_numbers() -> None:
         (lambda dp: dp.skew("age", epsilon=1), AttributeError),
     ],
 )
-def test_what_has_no_bounded_meaning_is_refused_without_a_charge(
-    ask: Any, kind: type[Exception]
-) -> None:
-    df, session = registered()
+def test_unbounded_queries_are_refused_without_a_charge(ask: Any, kind: type[Exception]) -> None:
+    df, session = registered_frame()
     with pytest.raises(kind):
         ask(df.dp)
     assert session.spent.epsilon == 0
 
 
-def test_readers_of_a_result_see_one_draw() -> None:
+def test_results_do_not_change() -> None:
     """(V41)"""
-    df, _ = registered()
+    df, _ = registered_frame()
     found = df.dp.count(by="state", epsilon=1)
     assert found.equals(found.copy())
     assert set(found.attrs) == {"dprelease_answer"}  # plain values, no session
 
 
-def test_a_session_from_a_file(tmp_path: Path) -> None:
+def test_session_from_a_schema_file(tmp_path: Path) -> None:
     import yaml
 
     (tmp_path / "people.yaml").write_text(yaml.safe_dump(SCHEMA))

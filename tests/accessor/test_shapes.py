@@ -1,4 +1,4 @@
-"""Answers of `df.dp` beside keys of every kind: no cell is lost, and no argument is left unheard."""
+"""Results of `df.dp` by keys of every kind: no cell is lost, and no argument is ignored."""
 
 from __future__ import annotations
 
@@ -37,22 +37,24 @@ def frame() -> pd.DataFrame:
 
 
 @pytest.fixture
-def asked() -> tuple[dprelease.Session, pd.DataFrame]:
+def session_and_frame() -> tuple[dprelease.Session, pd.DataFrame]:
     session, df = dprelease.Session(SCHEMA, epsilon=10_000, delta="0.1"), frame()
     df.dp.use(session)
     return session, df
 
 
 @pytest.mark.parametrize(("index", "columns"), [("state", "adult"), ("adult", "state")])
-def test_a_table_of_truth_values_has_both(asked: Any, index: str, columns: str) -> None:
-    found = asked[1].dp.crosstab(index, columns, **LARGE)
+def test_crosstab_of_booleans_has_both_values(
+    session_and_frame: Any, index: str, columns: str
+) -> None:
+    found = session_and_frame[1].dp.crosstab(index, columns, **LARGE)
     true = pd.crosstab(frame()[index], frame()[columns])
     assert found.shape == true.shape
     assert (found - true).abs().to_numpy().max() <= 2
 
 
-def test_bands_of_private_keys_are_their_own(asked: Any) -> None:
-    found = asked[1].dp.histogram("age", [0, 18, 65, 100], by="job", **PRIVATE)
+def test_histograms_by_private_keys(session_and_frame: Any) -> None:
+    found = session_and_frame[1].dp.histogram("age", [0, 18, 65, 100], by="job", **PRIVATE)
     wanted = {("poet", 0), ("baker", 18), ("smith", 65)}
     assert {(job, band.left) for job, band in found.index} == wanted
     for (job, _), count in found["count"].items():
@@ -61,7 +63,7 @@ def test_bands_of_private_keys_are_their_own(asked: Any) -> None:
 
 @pytest.mark.parametrize("moment", [date(2024, 1, 5), datetime(2024, 1, 5, 6)])
 @pytest.mark.parametrize("kind", [lambda one: one, pd.Timestamp, np.datetime64])
-def test_moments_are_parameters(moment: date, kind: Callable[[date], object]) -> None:
+def test_timestamps_may_be_sql_parameters(moment: date, kind: Callable[[date], object]) -> None:
     known = pd.Series(pd.date_range("2024-01-01", periods=40, freq="6h"))
     columns = {"at": {"type": "timestamp"}}
     session, df = (
@@ -74,8 +76,8 @@ def test_moments_are_parameters(moment: date, kind: Callable[[date], object]) ->
 
 
 @pytest.mark.parametrize("by", ["adult", ["state", "adult"]])
-def test_groups_are_described_one_by_one(asked: Any, by: str | list[str]) -> None:
-    found = asked[1].dp.describe("age", by=by, **LARGE)
+def test_describe_by_groups(session_and_frame: Any, by: str | list[str]) -> None:
+    found = session_and_frame[1].dp.describe("age", by=by, **LARGE)
     true = frame().groupby(by)["age"].describe()
     assert list(found.columns) == [("age", name) for name in true.columns]
     assert len(found) == len(true)
@@ -84,8 +86,8 @@ def test_groups_are_described_one_by_one(asked: Any, by: str | list[str]) -> Non
         assert abs(row["age", "mean"] - true.loc[key, "mean"]) <= 1
 
 
-def test_values_are_counted_in_groups(asked: Any) -> None:
-    found = asked[1].dp.value_counts("state", by="adult", **LARGE)
+def test_value_counts_by_groups(session_and_frame: Any) -> None:
+    found = session_and_frame[1].dp.value_counts("state", by="adult", **LARGE)
     true = frame().groupby("adult")["state"].value_counts()
     assert found.index.names == ["adult", "state"]
     assert [adult for adult, _ in found.index] == [False] * 3 + [True] * 3
@@ -124,23 +126,23 @@ UNHEARD: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("name", sorted(UNHEARD))
-def test_what_would_not_be_heard_is_refused(asked: Any, name: str) -> None:
-    session, df = asked
+def test_arguments_without_effect_are_refused(session_and_frame: Any, name: str) -> None:
+    session, df = session_and_frame
     before = session.remaining
     with pytest.raises(SessionError):
         UNHEARD[name](df.dp)
     assert session.remaining == before
 
 
-def test_a_result_may_be_called_as_its_key(asked: Any) -> None:
-    found = asked[1].dp.groupby("state").agg(state=("age", "mean"), **LARGE)
+def test_result_may_have_the_name_of_its_key(session_and_frame: Any) -> None:
+    found = session_and_frame[1].dp.groupby("state").agg(state=("age", "mean"), **LARGE)
     assert found.index.tolist() == ["VT", "NH", "ME"]
     assert found["state"].between(40, 60).all()
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32, Decimal, float])
-def test_numbers_of_every_kind(asked: Any, kind: Any) -> None:
-    df = asked[1]
+def test_bins_of_every_number_type(session_and_frame: Any, kind: Any) -> None:
+    df = session_and_frame[1]
     bins = [kind("0.5"), kind("50.5"), kind("99.5")]
     found = df.dp.histogram("age", bins, epsilon=np.float64(90))
     assert [band.left for band in found.index] == [0.5, 50.5]
@@ -154,8 +156,8 @@ def test_numbers_of_every_kind(asked: Any, kind: Any) -> None:
     assert [band.left for band in whole.index] == [0, 50]
 
 
-def test_names_as_pandas_gives_them(asked: Any) -> None:
-    df = asked[1]
+def test_pandas_names_of_columns_and_keys(session_and_frame: Any) -> None:
+    df = session_and_frame[1]
     named = df.dp.groupby("state").agg(pay=pd.NamedAgg("age", "mean"), **LARGE)
     assert named.columns.tolist() == ["pay"]
     assert len(df.dp.count(by=None, **LARGE)) == 1

@@ -1,4 +1,4 @@
-"""`df.dp.sql` over columns of any names: an answer has the names asked for, a file those it can."""
+"""`df.dp.sql` over columns of any names: results have the names of the statement."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ AGGREGATES = {
 NAMES = ["", "Summe €", "con", "größe", "A", "x" * 80, 'of "x"', "n", "rows"]
 
 
-def asked(rows: pd.DataFrame, schema: dict[str, Any], statement: str) -> pd.DataFrame:
-    """Return the answer of a new session, with noise that is next to none."""
+def run_statement(rows: pd.DataFrame, schema: dict[str, Any], statement: str) -> pd.DataFrame:
+    """Return the result of a new session with negligible noise."""
     session = dprelease.Session(schema, epsilon=100)
     rows.dp.use(session)
     return rows.dp.sql(statement, epsilon=90)
@@ -52,23 +52,23 @@ def asked(rows: pd.DataFrame, schema: dict[str, Any], statement: str) -> pd.Data
 
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("aggregate", AGGREGATES)
-def test_each_aggregate_under_each_name(aggregate: str) -> None:
-    """Several names in one statement, by a key whose own name is no file's."""
+def test_aggregates_may_have_any_name(aggregate: str) -> None:
+    """Several names in one statement, by a key with a name that no file may have."""
     for name in NAMES:
         named = f' AS "{name.replace(chr(34), chr(34) * 2)}"' if name else ""
         statement = f"SELECT {QUOTED[KEY]}, {aggregate}{named} FROM t GROUP BY {QUOTED[KEY]}"
-        found = asked(pd.DataFrame(ROWS), SCHEMA, statement)
+        found = run_statement(pd.DataFrame(ROWS), SCHEMA, statement)
         assert found.columns[0] == KEY
         assert found.columns[1] == name or not name
         values = found.iloc[:, 1].astype(float).tolist()
         assert values == pytest.approx([AGGREGATES[aggregate]] * 3, rel=0.05, abs=10)
 
 
-def test_columns_that_read_alike_are_each_their_own() -> None:
+def test_columns_with_similar_names_stay_distinct() -> None:
     rows = pd.DataFrame({"a b": [1] * 500, "a.b": [2] * 500, "a_b": [3] * 500})
     bounds = {"type": "integer", "lower": 0, "upper": 9}
     schema = {"table": "t", "columns": {str(name): bounds for name in rows.columns}}
-    found = asked(rows, schema, 'SELECT SUM("a b"), SUM("a.b"), SUM(a_b) FROM t')
+    found = run_statement(rows, schema, 'SELECT SUM("a b"), SUM("a.b"), SUM(a_b) FROM t')
     assert found.iloc[0].tolist() == pytest.approx([500, 1000, 1500], abs=100)
 
 
@@ -78,7 +78,7 @@ def test_columns_that_read_alike_are_each_their_own() -> None:
 )
 @example(["a b", "a.b", "a_b"], ["x", "sum_a_b"])
 @example(["a b", "a.b", "a_b"], ["SUM_A_B", "sum_a_b_2"])
-def test_names_of_files_can_be_held_and_are_distinct(columns: list[str], names: list[str]) -> None:
+def test_column_names_of_files_are_valid_and_distinct(columns: list[str], names: list[str]) -> None:
     assume(not any(set("\0\ud800") & set(text) for text in (*columns, *names)))
     bounds = {"type": "integer", "lower": 0, "upper": 9}
     try:

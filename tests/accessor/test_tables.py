@@ -1,4 +1,4 @@
-"""`df.dp.tables`: systems of tables from a session, by every way to name their keys."""
+"""`df.dp.tables`: several tables from a session, by all ways to declare their keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
 from dprelease.privacy.renyi import rho_of
 from dprelease.release import execute
-from tests.accessor.test_questions import EPSILON, SCHEMA, frame
+from tests.accessor.test_queries import EPSILON, SCHEMA, frame
 
 KEPT: list[Any] = []
 WAYS: dict[str, tuple[dict[str, Any], list[str]]] = {
@@ -33,7 +33,7 @@ WAYS: dict[str, tuple[dict[str, Any], list[str]]] = {
 }
 
 
-def asked(**budget: object) -> pd.DataFrame:
+def registered_frame(**budget: object) -> pd.DataFrame:
     session = dprelease.Session(SCHEMA, **(budget or {"epsilon": 10_000}))
     rows = frame()
     rows.dp.use(session)
@@ -44,7 +44,7 @@ def asked(**budget: object) -> pd.DataFrame:
 @pytest.mark.parametrize("way", WAYS)
 def test_each_table_has_the_counts_of_its_keys(way: str) -> None:
     keys, names = WAYS[way]
-    rows = asked()
+    rows = registered_frame()
     tables = rows.dp.tables(**keys, epsilon=EPSILON)
     assert list(tables) == names
     for name, table in tables.items():
@@ -59,8 +59,8 @@ def test_each_table_has_the_counts_of_its_keys(way: str) -> None:
     assert rows.dp.session.spent == Spending(Fraction(EPSILON), Fraction(0))
 
 
-def test_columns_conditions_and_computed_keys() -> None:
-    rows = asked()
+def test_tables_with_conditions_and_computed_keys() -> None:
+    rows = registered_frame()
     chosen = rows.dp.where("age < 50").derive(band={"cut": "age", "edges": [0, 25, 50]})
     columns = {"people": {"count": "*"}, "pay": {"sum": "pay"}}
     tables = chosen.tables(columns, marginals=[["band"], ["band", "sex"]], epsilon=EPSILON)
@@ -72,7 +72,7 @@ def test_columns_conditions_and_computed_keys() -> None:
     assert tables["band"]["pay"].iloc[0] == pytest.approx(young["pay"].sum(), abs=4000)
 
 
-def test_a_ledger_is_charged_once_for_all(tmp_path: Path) -> None:
+def test_ledger_is_charged_once_for_all_tables(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite")
     schema = {**SCHEMA, "owner": "office"}
     account = Account("office/people", "add_remove", "each row", Fraction(5), Fraction(0), None)
@@ -89,8 +89,8 @@ def test_a_ledger_is_charged_once_for_all(tmp_path: Path) -> None:
     assert session.spent.epsilon == 2
 
 
-def test_explaining_tells_of_every_table_and_spends_nothing() -> None:
-    rows = asked()
+def test_explain_lists_every_table_and_spends_nothing() -> None:
+    rows = registered_frame()
     plan = rows.dp.explain("tables", cube=["state", "sex"], epsilon=1)
     assert plan.index.names == ["table", "column"]
     assert len(plan) == 4
@@ -111,7 +111,7 @@ TOWNS = {"a": "VT", "b": "NH", "c": "NH", "d": "ME", "e": "VT"}
 
 
 def nested(folder: Path) -> pd.DataFrame:
-    """Return rows of towns within states, with a session of theirs."""
+    """Return rows of towns within states, registered in a session."""
     lines = ["town,state", *(f"{town},{state}" for town, state in TOWNS.items())]
     (folder / "towns.csv").write_text("\n".join(lines) + "\n")
     (folder / "people.yaml").write_text(yaml.safe_dump(NESTED, sort_keys=False))
@@ -137,8 +137,8 @@ CONSISTENT: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("consistent", [True, {"non_negative": True}], ids=str)
-def test_tables_that_agree(tmp_path: Path, consistent: Any) -> None:
-    """Sums over levels and keys are equal, exactly, and near the truth with a large budget."""
+def test_consistent_tables_add_up(tmp_path: Path, consistent: Any) -> None:
+    """Sums over levels and keys agree exactly, and are close to the truth at a large budget."""
     rows = nested(tmp_path)
     columns = {"n": {"count": "*"}, "pay": {"sum": "pay"}}
     tables = rows.dp.tables(columns, **CONSISTENT, consistent=consistent, rho=90)
@@ -159,7 +159,7 @@ def test_tables_that_agree(tmp_path: Path, consistent: Any) -> None:
         tables.plot("nothing")
 
 
-def test_a_level_may_have_tables_of_its_own(tmp_path: Path) -> None:
+def test_levels_may_have_additional_tables(tmp_path: Path) -> None:
     rows = nested(tmp_path)
     tables = rows.dp.tables(**CONSISTENT, marginals_at={"town": [["sex"]]}, consistent=True, rho=9)
     assert list(tables) == ["total", "sex", "state", "state_sex", "town_sex"]
@@ -169,7 +169,7 @@ def test_a_level_may_have_tables_of_its_own(tmp_path: Path) -> None:
             rows.dp.tables(**CONSISTENT, marginals_at=wrong, consistent=True, rho=9)
 
 
-def test_invented_persons_stand_beside_the_tables(tmp_path: Path) -> None:
+def test_synthetic_records_are_returned_with_the_tables(tmp_path: Path) -> None:
     rows = nested(tmp_path)
     asked_for = {"non_negative": True, "publish": {"records": True}}
     tables = rows.dp.tables(**CONSISTENT, consistent=asked_for, rho=90)
@@ -184,10 +184,8 @@ def test_invented_persons_stand_beside_the_tables(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mechanism", ["discrete_laplace", "discrete_gaussian", "gaussian"])
 @pytest.mark.parametrize("consistent", [True, {"targets": [{"table": ["sex"], "weight": 1000}]}])
-def test_the_rho_of_the_noise_that_is_drawn_is_charged(
-    consistent: Any, mechanism: str, tmp_path: Path
-) -> None:
-    """Shares that are found afterwards have another rho at the same epsilon and delta."""
+def test_rho_of_the_noise_is_charged(consistent: Any, mechanism: str, tmp_path: Path) -> None:
+    """Optimised shares have another rho at the same epsilon and delta."""
     rows = nested(tmp_path)
     named = {**CONSISTENT, "mechanism": mechanism}
     with mock.patch.object(execute, "answer_family", wraps=execute.answer_family) as drawn:
@@ -200,7 +198,7 @@ def test_the_rho_of_the_noise_that_is_drawn_is_charged(
     assert told.attrs["dprelease_answer"]["price"] == str(Spending(rho=spent))
 
 
-def test_tables_that_can_not_agree_cost_nothing(tmp_path: Path) -> None:
+def test_impossible_consistent_tables_spend_nothing(tmp_path: Path) -> None:
     rows = nested(tmp_path)
     for given, code in (
         ({"consistent": True, "columns": {"m": {"median": "pay"}}}, "DP-"),
@@ -232,16 +230,16 @@ REFUSED: dict[str, tuple[dict[str, Any], type[DpReleaseError], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_refused_tables_cost_nothing(case: str) -> None:
+def test_refused_tables_spend_nothing(case: str) -> None:
     given, kind, code = REFUSED[case]
-    rows = asked()
+    rows = registered_frame()
     with pytest.raises(kind, match=code):
         rows.dp.tables(**given, epsilon=1)
     assert rows.dp.session.spent.epsilon == 0
 
 
-def test_they_show_what_they_are() -> None:
-    tables = asked().dp.tables(rollup=["state"], epsilon=1)
+def test_representation_of_tables() -> None:
+    tables = registered_frame().dp.tables(rollup=["state"], epsilon=1)
     assert repr(tables).startswith("<2 tables")
     assert "total  1     count" in repr(tables)
 
@@ -249,10 +247,10 @@ def test_they_show_what_they_are() -> None:
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 @pytest.mark.parametrize("consistent", [False, True])
-def test_tables_protect_what_their_session_protects(
+def test_tables_use_the_neighbours_of_their_session(
     consistent: bool, neighbours: str, tmp_path: Path
 ) -> None:
-    """Their sensitivities are those of the session's neighbours, whatever its ledger counts in."""
+    """Sensitivities follow the session's neighbours, whatever unit the ledger uses."""
     ledger = Ledger(tmp_path / "ledger.sqlite")
     ledger.open_account(
         Account("office/people", neighbours, "each row", None, Fraction(0), Fraction(1))
@@ -275,8 +273,8 @@ def test_tables_protect_what_their_session_protects(
     assert 0.099 < charged <= session.spent.rho == Fraction("0.1")
 
 
-def test_numpys_scalars_are_taken_as_pythons(tmp_path: Path) -> None:
-    """What comes out of a frame, wherever it is given: within lists and mappings too."""
+def test_numpy_scalars_are_accepted(tmp_path: Path) -> None:
+    """Also within lists and mappings."""
     rows = nested(tmp_path)
     given = {
         "consistent": {

@@ -1,4 +1,4 @@
-"""`df.dp` is typed, named and documented: for type checkers, for `help`, and for completion."""
+"""`df.dp` has types, names and docstrings for type checkers, `help` and completion."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ CONFIG = "[mypy]\nstrict = true\nfollow_imports = silent\n"
 ERROR = re.compile(r"^(\w+)\.py:(\d+): error: .*\[([a-z-]+)\]$", re.M)
 
 
-def test_mypy_accepts_every_question_and_finds_every_mistake(tmp_path: Path) -> None:
-    """Of `dprelease.dp(df)`, of which any checker knows, and of releases, in one run of mypy."""
+def test_mypy_accepts_every_query_and_finds_every_mistake(tmp_path: Path) -> None:
+    """For `dprelease.dp(df)` and releases, in one run of mypy."""
     releases = (ROOT / "tests" / "release" / "typed_releases.py").read_text(encoding="utf-8")
     scripts = {"called": SCRIPT.replace("df.dp", "dprelease.dp(df)"), "releases": releases}
     for name, script in scripts.items():
@@ -60,7 +60,7 @@ def public(kind: type) -> Iterator[tuple[str, Any]]:
             yield name, getattr(kind, name)
 
 
-def test_the_script_asks_all_that_there_is() -> None:
+def test_typed_script_calls_all_public_methods() -> None:
     asked = set(re.findall(r"\.(\w+)\(", SCRIPT))
     there = {name for kind in (DpAccessor, GroupBy) for name, _ in public(kind)}
     assert there <= asked
@@ -81,7 +81,7 @@ METHODS = [
 
 @pytest.mark.parametrize(("kind", "name", "method"), METHODS)
 def test_help_names_every_parameter(kind: type, name: str, method: Any) -> None:
-    """With its default and type, in the signature and in a docstring of numpy's form."""
+    """With its default and type, in the signature and in a NumPy docstring."""
     signature = inspect.signature(method)
     doc = inspect.getdoc(method) or ""
     assert re.match(r"Return |Register ", doc)
@@ -100,8 +100,8 @@ def test_help_names_every_parameter(kind: type, name: str, method: Any) -> None:
         assert "\nRaises\n------\n" in doc
 
 
-def test_names_are_completed() -> None:
-    """Before a frame has a session, too, and where none of them is asked for its value."""
+def test_names_can_be_completed() -> None:
+    """Also before a frame has a session, and without evaluating an attribute."""
     frame = pd.DataFrame({"a": [1]})
     names = {name for name in dir(frame.dp) if not name.startswith("_")}
     ways = {"derive", "explain", "groupby", "session", "use", "where"}
@@ -113,8 +113,8 @@ def test_names_are_completed() -> None:
     assert completer.complete("dprelease.dp", 0) == "dprelease.dp("
 
 
-def test_defaults_are_what_is_asked_without_them() -> None:
-    """What `help` shows: the plan of a question is the same where they are given."""
+def test_explicit_defaults_change_nothing() -> None:
+    """The plan with the defaults that `help` shows is the same."""
     schema = {"table": "t", "columns": {"a": {"type": "integer", "lower": 0, "upper": 9}}}
     session = dprelease.Session(schema, epsilon=9, delta="1e-6")
     frame = pd.DataFrame({"a": [1]})

@@ -1,4 +1,4 @@
-"""Wrong arguments of public functions: an error of ours, never another one."""
+"""Wrong arguments of public functions raise errors of dprelease, never others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import yaml
 import dprelease
 from dprelease.accessor.questions import NAMES
 from dprelease.errors import DpReleaseError
-from tests.accessor.test_questions import SCHEMA, frame
+from tests.accessor.test_queries import SCHEMA, frame
 
 WRONG: dict[str, Any] = {
     "None": None,
@@ -101,7 +101,7 @@ def rows() -> Iterator[Any]:
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize(("kind", "name"), [*methods()])
-def test_methods_of_frames(rows: Any, kind: str, name: str) -> None:
+def test_wrong_arguments_of_accessor_methods(rows: Any, kind: str, name: str) -> None:
     groups = rows.groupby("sex")
     column = KEYED.get(name, {}).get("column", "age")
     function = getattr({"rows": rows, "groups": groups, "columns": groups[column]}[kind], name)
@@ -136,7 +136,7 @@ ADVICE: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("what", ADVICE)
-def test_refusals_say_what_to_write(rows: Any, what: str) -> None:
+def test_refusals_suggest_the_correct_call(rows: Any, what: str) -> None:
     call, advice = ADVICE[what]
     with pytest.raises(DpReleaseError, match=f"(?s){advice}.*no budget was spent"):
         call(rows)
@@ -148,7 +148,9 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_arguments_of_functions(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "people.yaml").write_text(yaml.safe_dump(SCHEMA))
     function = FUNCTIONS[name]

@@ -1,6 +1,6 @@
-"""A script that asks everything there is: `tests/accessor/test_typed.py` has it checked by mypy --strict.
+"""A script that calls all methods: `tests/accessor/test_typed.py` checks it with mypy --strict.
 
-Lines that end in a comment "error: code" are mistakes, and have to be found.
+Lines that end in a comment "error: code" are mistakes that mypy must report.
 """
 
 from typing import assert_type

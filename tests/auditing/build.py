@@ -1,4 +1,4 @@
-"""Releases that are audited: every aggregate, unit, relation, form of tables and mode, few rows."""
+"""Releases to audit: every aggregate, privacy unit, neighbour relation and mode, few rows."""
 
 from __future__ import annotations
 

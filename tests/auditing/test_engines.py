@@ -70,7 +70,7 @@ def test_outcome_lists_tested_and_untested_parts(tmp_path: Path) -> None:
 
 
 def test_failing_engine_does_not_end_the_audit(tmp_path: Path) -> None:
-    """Stacks, pairs by themselves, twins and canaries each tell of it, and nothing of its words."""
+    """Stacks, single pairs, twins and canaries each report it without its message."""
 
     def run(_engine: Engine, _query: Query) -> ExactTable:
         raise ArithmeticError("SECRET-4711")

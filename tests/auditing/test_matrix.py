@@ -157,7 +157,7 @@ def done_of(stage: AuditedRelease) -> list[GroupResult | RecordsResult]:
     ]
 
 
-def drawn(
+def combine_draws(
     stage: AuditedRelease, done: list[GroupResult | RecordsResult]
 ) -> tuple[list[EpsilonBound], list[UntestedPart]]:
     pairs = {name: pair for one in done for name in one.worst if (pair := one.pair(name))}
@@ -237,7 +237,7 @@ def _cut_messages() -> AbstractContextManager[Any]:
 
 
 def _first_in_empty_cells() -> AbstractContextManager[Any]:
-    """Return a planted fault: where nobody is, the first candidate is chosen."""
+    """Return a planted fault: in empty cells, the first candidate is selected."""
     true = drawn_answers.perturb
 
     def chosen(exact: Any, columns: Any, bits: Any) -> Any:
@@ -253,7 +253,7 @@ def _first_in_empty_cells() -> AbstractContextManager[Any]:
 
 
 def _single_units_appear() -> AbstractContextManager[Any]:
-    """Return a planted fault: a key that one unit has always appears."""
+    """Return a planted fault: a key of one person always appears."""
     true = drawn_answers.selected_keys
 
     def selected(found: Any, column: Any, bits: Any) -> Any:
@@ -292,13 +292,13 @@ def test_exact_pairs_and_draws_for_every_kind(
     assert all(worst.share.holds for worst in held.values())
     assert all(not one.report.failures for one in done)
     noised = {name for name, worst in held.items() if not worst.measurement.exact}
-    found, untried = drawn(stage, done)
+    found, untried = combine_draws(stage, done)
     assert all(one.holds for one in found), [one for one in found if not one.holds]
     bounded = {(one.query, one.column) for one in found}
     assert noised <= bounded | {(one.query, one.column) for one in untried}
     assert noised & bounded
     with plant_of(kind):
-        wrong, _ = drawn(stage, done)
+        wrong, _ = combine_draws(stage, done)
     assert not all(one.holds for one in wrong)
 
 

@@ -99,7 +99,7 @@ def test_outcome_matches_its_schema(release_and_audit: Path) -> None:
 
 
 def test_release_names_its_audit(release_and_audit: Path, tmp_path: Path) -> None:
-    """It is published with it, listed with its digest, and told by `verify`."""
+    """The audit is published with the release, listed with its digest, and reported by `verify`."""
     import pyarrow as pa
 
     rows = {"sex": ["f", "m"], "pay": [1.0, 2.0]}
@@ -166,13 +166,13 @@ FOUND = {
 
 
 def change_first_measurement(audit: Audit, **fields: Any) -> bytes:
-    """Return an outcome whose first measurement says something else."""
+    """Return an outcome with another first measurement."""
     first, *more = audit_to_json(audit)["sensitivities"]
     return change_audit(audit, sensitivities=[{**first, **fields}, *more])
 
 
 def mark_as_failed(audit: Audit) -> bytes:
-    """Return an outcome that says of itself that something did not hold."""
+    """Return an outcome that reports a failure."""
     told = parse_audit(change_audit(audit))
     twins = None if told.twins is None else {**audit_to_json(told)["twins"], "holds": False}
     return change_audit(audit, holds=False, findings=[FOUND], twins=twins)
@@ -225,7 +225,7 @@ def test_audit_is_signed(release_and_audit: Path, tmp_path: Path) -> None:
 
 
 def test_findings_can_be_reproduced(tmp_path: Path) -> None:
-    """Exit code 4, the measurement, what was claimed and seen, and two tables to run it on."""
+    """Exit code 4, the measurement, the claim, the observation, and two tables."""
     read_release(tmp_path, ASKED, mechanism="discrete_laplace")
     words = ["audit", str(tmp_path / "release.yaml"), "--no-draws", "--json"]
     with claim_less(Sum, 0.9):

@@ -135,7 +135,7 @@ def claim_less(kind: type[Any], by: float) -> Any:
 
 
 def answer_other_query(change: Callable[[Query], Query]) -> Any:
-    """Return a planted fault: the engine answers another query than was priced."""
+    """Return a planted fault: the engine runs another query than the planned one."""
     true = Engine.run
 
     def run(self: Engine, query: Query) -> ExactTable:
@@ -193,7 +193,7 @@ def test_planted_sensitivity_faults_are_found(fault: str, tmp_path: Path) -> Non
     "layout", ["days since 1960-01-01", "seconds since 1582-10-14", "%d.%m.%Y"]
 )
 def test_times_are_stored_in_their_declared_format(layout: str) -> None:
-    """What the engine reads is what was meant: else the audit reports a loss that is none."""
+    """Otherwise, the audit reports a false loss."""
     column = {"type": "timestamp", "lower": "2023-01-01", "upper": "2025-01-01", "format": layout}
     if layout.startswith("%"):
         column |= {"type": "date"}

@@ -93,7 +93,7 @@ def _large_float_ids() -> Any:
 
 
 def _occupied_counts_one_more() -> Any:
-    """Return a planted fault: where anybody is, one more is counted."""
+    """Return a planted fault: occupied cells count one more."""
     true = Engine.run
 
     def run(engine: Engine, query: Query) -> ExactTable:

@@ -93,7 +93,7 @@ def test_canaries_do_not_leak(
 
 
 def test_selected_keys_are_no_leak(tmp_path: Path) -> None:
-    """A sound release with keys that are not public is not accused of those that it tells."""
+    """A correct release with private keys may publish the selected keys."""
     query = {**ASKED["q"], "group_by": ["place"], "private_keys": True}
     more = {**LESS, "budget": {"epsilon": 60, "delta": "0.01"}}
     stage = AuditedRelease.of(read_release(tmp_path / "declared", {"q": query}, IDS, **more))
@@ -108,7 +108,7 @@ def test_selected_keys_are_no_leak(tmp_path: Path) -> None:
 
 
 def test_private_keys_under_rho_are_charged_to_a_ledger(tmp_path: Path) -> None:
-    """The run with canaries pays from a ledger, which needs a delta for the selection of keys."""
+    """The run with canaries is charged to a ledger, which needs a delta for private keys."""
     query = {"from": "people", "group_by": ["place"], "private_keys": True,
              "columns": {"n": {"count_distinct": "id"}}}  # fmt: skip
     more = {"mechanism": "discrete_gaussian", "budget": {"rho": 2, "delta": "0.01"}}
@@ -180,7 +180,7 @@ class RunOutput:
 
 
 def leaking(leak: Callable[[RunOutput], object]) -> Any:
-    """Return a planted fault: a run that does something of its own afterwards, with rows."""
+    """Return a planted fault: a run that uses rows afterwards."""
 
     def faulty(
         declaration: Declaration,

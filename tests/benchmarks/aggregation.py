@@ -1,4 +1,4 @@
-"""Exact steps, releases and whole processes, each beside plain DuckDB in the same run."""
+"""Exact steps, releases and processes, each compared with plain DuckDB in the same run."""
 
 from __future__ import annotations
 
@@ -98,13 +98,13 @@ class Comparison:
         return self.ours_cpu / self.plain_cpu if self.ours_cpu and self.plain_cpu else None
 
 
-def _taken(work: Callable[[], object]) -> Taken:
+def _measure(work: Callable[[], object]) -> Taken:
     start, processors = time.perf_counter(), time.process_time()
     work()
     return Taken(time.perf_counter() - start, time.process_time() - processors)
 
 
-def _compared(
+def _comparison(
     name: str, rows: int, runs: Sequence[tuple[Taken, Taken]], by_hand: float | None = None
 ) -> Comparison:
     """Return the medians of pairs of runs, ours first."""
@@ -132,7 +132,7 @@ def _in_turn(
 ) -> Comparison:
     """Return the medians of two kinds of work, done in turn after one round of each."""
     rounds = (rounds or _rounds(rows)) + 1
-    return _compared(name, rows, [(_taken(ours), _taken(plain)) for _ in range(rounds)][1:])
+    return _comparison(name, rows, [(_measure(ours), _measure(plain)) for _ in range(rounds)][1:])
 
 
 def in_process(folder: Path, work: Workload, rows: int, rounds: int | None = None) -> Comparison:
@@ -200,7 +200,7 @@ def whole_process(folder: Path, work: Workload, rows: int, peers: Path | None) -
     plain = [sys.executable, "-c", script]
     runs = [(process(ours), process(plain)) for _ in range(_rounds(rows) + 1)][1:]
     name, by_hand = f"{work.name}, whole process", _by_hand(folder, work, peers)
-    return _compared(name, rows, runs, by_hand)
+    return _comparison(name, rows, runs, by_hand)
 
 
 def _by_hand(folder: Path, work: Workload, peers: Path | None) -> float | None:

@@ -94,7 +94,7 @@ def layers(size: Size) -> Timed:
     structure = Structure(SIZES, tree, laws)
     truth = _truth(rng, tree)
     noised = {
-        (level, table): _noised(rng, truth[level], table)
+        (level, table): _noisy_table(rng, truth[level], table)
         for level in range(tree.levels)
         for table in laws[level]
     }
@@ -112,7 +112,7 @@ def layers(size: Size) -> Timed:
             len(level[TABLES[-1]]) for level in piece.whole[0 if piece.estimates.top else 1 :]
         )
     assert total == sum(tree.counts)
-    return _timed("layers 1 and 2", tree.counts[-1], cell_count(SIZES, TABLES[-1]), begun, used)
+    return _measure("layers 1 and 2", tree.counts[-1], cell_count(SIZES, TABLES[-1]), begun, used)
 
 
 def _truth(rng: np.random.Generator, tree: Tree) -> list[np.ndarray]:
@@ -130,7 +130,7 @@ def _truth(rng: np.random.Generator, tree: Tree) -> list[np.ndarray]:
     return levels
 
 
-def _noised(rng: np.random.Generator, truth: np.ndarray, table: Table) -> np.ndarray:
+def _noisy_table(rng: np.random.Generator, truth: np.ndarray, table: Table) -> np.ndarray:
     left = tuple(1 + i for i in range(len(SIZES)) if i not in table)
     margin = truth.sum(axis=left, dtype=np.int32) if left else truth.copy()
     for some in _slices(len(margin)):
@@ -154,10 +154,10 @@ def release(folder: Path, size: Size) -> list[Timed]:
     blocks = len((folder / "data" / "blocks.csv").read_text(encoding="utf-8").splitlines()) - 1
     begun, used = time.perf_counter(), time.process_time()
     published = dprelease.read_release(folder / "release.yaml").run()
-    ran = _timed("a release of 50 tables", blocks, 568 + 25 + 3, begun, used)
+    ran = _measure("a release of 50 tables", blocks, 568 + 25 + 3, begun, used)
     begun, used = time.perf_counter(), time.process_time()
     assert dprelease.verify(published).ok
-    return [ran, _timed("verify", blocks, 568 + 25 + 3, begun, used)]
+    return [ran, _measure("verify", blocks, 568 + 25 + 3, begun, used)]
 
 
 def nation(folder: Path, size: Size) -> list[Timed]:
@@ -173,7 +173,7 @@ def nation(folder: Path, size: Size) -> list[Timed]:
     assert made.returncode == 0
     with (folder / "data" / "blocks.csv").open(encoding="utf-8") as file:
         blocks = sum(1 for _ in file) - 1
-    generated = _timed("people made", blocks, 252, begun, used)
+    generated = _measure("people made", blocks, 252, begun, used)
     schema = folder / "schemas" / "persons.yaml"  # how much disk is asked for follows from it
     declared_size = f"table: persons\nsize: {_rows(folder / 'data' / 'persons.parquet')}\n"
     text = schema.read_text(encoding="utf-8").replace("table: persons\n", declared_size)
@@ -184,10 +184,10 @@ def nation(folder: Path, size: Size) -> list[Timed]:
     begun, used = time.perf_counter(), time.process_time()
     release = dprelease.read_release(folder / "nation.yaml")
     release.plan()
-    declared = _timed("declared and planned", blocks, 252, begun, used)
+    declared = _measure("declared and planned", blocks, 252, begun, used)
     begun, used = time.perf_counter(), time.process_time()
     release.run()
-    return [generated, declared, _timed("a table at blocks, 8 above", blocks, 252, begun, used)]
+    return [generated, declared, _measure("a table at blocks, 8 above", blocks, 252, begun, used)]
 
 
 def _rows(file: Path) -> int:
@@ -197,7 +197,7 @@ def _rows(file: Path) -> int:
     return rows
 
 
-def _timed(work: str, blocks: int, cells_of_a_block: int, begun: float, used: float) -> Timed:
+def _measure(work: str, blocks: int, cells_of_a_block: int, begun: float, used: float) -> Timed:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     seconds, processor = time.perf_counter() - begun, time.process_time() - used
     return Timed(work, blocks, blocks * cells_of_a_block, seconds, processor, peak)

@@ -22,7 +22,7 @@ FEW_ROWS = 1_000_000
 TIMES = 3
 
 
-def _least(work: Callable[[], object]) -> float:
+def _least_seconds(work: Callable[[], object]) -> float:
     """Return the least processor seconds of several times, after one more."""
     taken = []
     for _ in range(TIMES + 1):
@@ -33,7 +33,7 @@ def _least(work: Callable[[], object]) -> float:
 
 
 def _release(path: Path) -> float:
-    return _least(lambda: run(read_declaration(path), overwrite=True))
+    return _least_seconds(lambda: run(read_declaration(path), overwrite=True))
 
 
 def measure(folder: Path) -> dict[str, Line]:

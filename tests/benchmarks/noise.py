@@ -25,7 +25,7 @@ SCALES = (PEERS_SCALE, 2.0**10, 2.0**33, 2.0**45)
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Million draws a second of one law, ours and NumPy's nearest."""
+    """Million draws a second of one distribution, ours and NumPy's nearest."""
 
     mechanism: str
     shape: str

@@ -69,7 +69,7 @@ def compare(
     with _session() as spark:
         require_same_versions(spark)  # so that a Python of executors has been started
         for work in chosen:
-            yield _compared(spark, folder, work, rows, rounds or ROUNDS)
+            yield _comparison(spark, folder, work, rows, rounds or ROUNDS)
 
 
 @contextmanager
@@ -89,7 +89,7 @@ def _session() -> Iterator[Any]:
             spark.stop()
 
 
-def _compared(spark: Any, folder: Path, work: Workload, rows: int, rounds: int) -> OnSpark:
+def _comparison(spark: Any, folder: Path, work: Workload, rows: int, rounds: int) -> OnSpark:
     queries = resolve(read_declaration(folder / f"{work.name}.yaml"))
     source = f"parquet.`{folder}/{work.table}.parquet`"
     text = OWN.get(work.name, work.plain.replace("'{source}'", "{source}")).format(source=source)

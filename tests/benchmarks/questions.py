@@ -37,7 +37,7 @@ class Asked:
 def run(folder: Path, rows: int = ROWS) -> list[Asked]:
     """Measure, print and return the table: counts of frames, medians but for the first."""
     workloads.make(folder, rows)
-    found = [row for table in TABLES for row in _asked(folder, table)]
+    found = [row for table in TABLES for row in _run_queries(folder, table)]
     heads = ("first ms", "then ms", "CPU ms", "DuckDB ms")
     print(f"{f'count of a frame, {rows:,} rows':<44}" + "".join(f"{head:>11}" for head in heads))
     for row in found:
@@ -47,7 +47,7 @@ def run(folder: Path, rows: int = ROWS) -> list[Asked]:
     return found
 
 
-def _asked(folder: Path, table: str) -> list[Asked]:
+def _run_queries(folder: Path, table: str) -> list[Asked]:
     frame: pd.DataFrame = pq.read_table(folder / f"{table}.parquet").to_pandas()
     session = dprelease.Session(folder / f"{table}.yaml", epsilon=1000)
     frame.dp.use(session)

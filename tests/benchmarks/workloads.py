@@ -116,7 +116,7 @@ def _one_table(given: Columns) -> tuple[Workload, ...]:
             f"SELECT county, sum({INSIDE}) AS total, sum({INSIDE}) / count(income) AS middle "
             "FROM '{source}' GROUP BY ALL ORDER BY ALL",
         ),
-        _bounded(f"{given.letter}3_bounded", given.visits, given.most_spent),
+        _bounded_workload(f"{given.letter}3_bounded", given.visits, given.most_spent),
         Workload(
             f"{given.letter}4_many_cells",
             given.people,
@@ -145,7 +145,7 @@ def _one_table(given: Columns) -> tuple[Workload, ...]:
     )
 
 
-def _bounded(name: str, table: str, most_spent: int) -> Workload:
+def _bounded_workload(name: str, table: str, most_spent: int) -> Workload:
     """Return the workload that keeps at most five rows of each person."""
     spent = f"least(greatest(spent, 0), {most_spent})"
     return Workload(
@@ -200,7 +200,7 @@ def _part(every: Sequence[str], keys: Sequence[str], counted: str) -> tuple[str,
 
 WORKLOADS = (
     *(w for given in (PLAIN, AS_USERS_HAVE) for w in _one_table(given) + _several_tables(given)),
-    _bounded("U8_bounded_by_text_ids", "cards", AS_USERS_HAVE.most_spent),
+    _bounded_workload("U8_bounded_by_text_ids", "cards", AS_USERS_HAVE.most_spent),
 )
 
 

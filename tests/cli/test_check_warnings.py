@@ -1,4 +1,4 @@
-"""`check` warns, with code and line, about what is valid and probably not what was meant."""
+"""`check` warns, with code and line, about valid declarations that are probably wrong."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_exit_codes(tmp_path: Path) -> None:
 
 
 def test_version_option(tmp_path: Path) -> None:
-    """Whatever else is asked for, and where nothing takes it the failure is told as ever."""
+    """With any other option; a failing output is reported as usual."""
     told = f"dprelease {dprelease.__version__}\n"
     for words in (["--version"], ["--version", "check"], ["--version", "frobnicate"]):
         assert call(*words) == (0, told, "")

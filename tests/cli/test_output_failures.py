@@ -95,7 +95,7 @@ def test_broken_pipe_after_a_change_is_reported(tmp_path: Path) -> None:
 
 
 def test_names_not_utf8_are_printed(tmp_path: Path) -> None:
-    """The answer to a run tells the folder's name, whatever bytes are in it."""
+    """The output of a run shows the folder's name, whatever bytes are in it."""
     folder = Path(os.fsdecode(bytes(tmp_path) + b"/caf\xe9"))
     folder.mkdir()
     release_with_ledger(folder)

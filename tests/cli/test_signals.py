@@ -141,7 +141,7 @@ def test_ignored_signals_stay_ignored(tmp_path: Path) -> None:
 def test_interrupt_swallowed_by_another_handler_is_reported(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """As that of a Spark that was started meanwhile: what had happened is told all the same."""
+    """For example by the handler of Spark: the state of the run is reported nevertheless."""
 
     def interrupted() -> None:
         with report_failures(as_json=False) as state:
@@ -283,7 +283,7 @@ class Interrupter:
 def test_interrupted_question_notes_spent_budget(
     question: str, has_ledger: bool, tmp_path: Path
 ) -> None:
-    """At every line of the accessor: what the note says is what session and ledger have charged."""
+    """At every line of the accessor: the note states what session and ledger have charged."""
     release_with_ledger(tmp_path, epsilon="1000000")
     ledger = Ledger(tmp_path / "ledger.sqlite") if has_ledger else None
     session = dprelease.Session(

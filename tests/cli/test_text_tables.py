@@ -106,7 +106,7 @@ def estimate(folder: Path) -> list[str]:
     return ["estimate", "out", "city"]
 
 
-def federated(folder: Path) -> list[str]:
+def federated_release(folder: Path) -> list[str]:
     release = yaml.safe_load(RELEASE)
     asked = {"from": "people", "columns": {LONG: {"count": "*"}, "pay": {"sum": "pay"}}}
     release = {**release, "mechanism": "auto", "queries": {LONG: asked}}
@@ -157,7 +157,7 @@ a    -1     50  1e+20  False  2024-01-03"""
 
 
 def test_answers_of_every_type() -> None:
-    """A number is at the right, whatever it is for pandas, with all its digits."""
+    """Numbers of all types are right-aligned, with all their digits."""
     answer = pd.DataFrame(
         {
             "key": ["b", "a"],
@@ -192,7 +192,7 @@ HEADS = (
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize(
-    "command", [central, local, estimate, federated, ledger, history, compare, statement]
+    "command", [central, local, estimate, federated_release, ledger, history, compare, statement]
 )
 def test_tables_of_commands_fit_the_terminal(
     command: Callable[[Path], list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -16,7 +16,7 @@ from dprelease.consistency.tree import Tree
 
 @dataclass
 class Case:
-    """A declared family and measured numbers."""
+    """A declared family and its measured numbers."""
 
     structure: Structure
     measured: dict  # (level, table) -> (nodes, n_i ...)
@@ -36,7 +36,7 @@ def random_tree(rng, levels, most=4):
 
 
 def true_tables(structure, cells):
-    """Return the cells of every area by level, from those of the leaves (zeros where given no more)."""
+    """Return the cells of every area by level, summed from those of the leaves."""
     tree = structure.tree
     found = [part.copy() for part in cells]
     for level in range(tree.levels - 2, -1, -1):
@@ -52,7 +52,7 @@ def marginal(cells, table):
 
 
 def random_case(rng, *, levels=None, sizes=None, exact=True, full=0.7, share=0.4, truth=True):
-    """Return a family with random laws (missing tables, invariants) and noised numbers of a true one."""
+    """Return a family with random noise (missing tables, invariants) and noisy numbers."""
     sizes = sizes or tuple(int(n) for n in rng.integers(1, 5, rng.integers(1, 5)))
     levels = levels or int(rng.integers(1, 5))
     tree = random_tree(rng, levels)
@@ -74,11 +74,11 @@ def random_case(rng, *, levels=None, sizes=None, exact=True, full=0.7, share=0.4
     if rng.random() < full:
         laws[-1].setdefault(everything, NoiseMoments(Fraction(3)))
     structure = Structure(sizes, tree, laws)
-    return Case(structure, noised(structure, rng, random_truth(structure, rng)))
+    return Case(structure, noisy_tables(structure, rng, random_truth(structure, rng)))
 
 
 def with_random_groupings(case, rng, number=2):
-    """Return the same family with measured groupings of the areas of the last level, at random."""
+    """Return the same family with random measured groupings of the areas of the last level."""
     old, groupings, measured = case.structure, [], dict(case.measured)
     cells = random_truth(old, rng)[-1]
     possible = sorted({t for table in old.noise_moments[-1] for t in subtables(table)})
@@ -105,8 +105,8 @@ def random_truth(structure, rng, mean=4.0):
     return true_tables(structure, cells)
 
 
-def noised(structure, rng, truth):
-    """Return measured numbers: rounded normal noise with the laws' means and (nearly) their variances."""
+def noisy_tables(structure, rng, truth):
+    """Return measured numbers: rounded normal noise with about the declared means and variances."""
     found = {}
     for level, laws in enumerate(structure.noise_moments):
         for table, law in laws.items():

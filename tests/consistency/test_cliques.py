@@ -15,7 +15,7 @@ from dprelease.consistency.structure import NoiseMoments, Structure
 from dprelease.consistency.tree import Tree
 from dprelease.consistency.variances import Variances
 from dprelease.postprocess.consistent.synthetic_persons import persons_of_areas
-from tests.consistency.families import Case, marginal, noised, random_truth, whole_tree
+from tests.consistency.families import Case, marginal, noisy_tables, random_truth, whole_tree
 
 
 def random_tables(rng, attributes):
@@ -29,7 +29,7 @@ def random_tables(rng, attributes):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_cliques_form_a_junction_tree(seed):
-    """Every table lies in a clique, and what a clique shares with those before it lies in one."""
+    """Every table is in a clique, and the overlap of a clique with earlier ones is in one of them."""
     rng = np.random.default_rng(seed)
     attributes = int(rng.integers(3, 9))
     sizes = tuple(rng.integers(1, 6, attributes).tolist())
@@ -90,7 +90,7 @@ def test_integer_tables_of_cliques_agree_and_add_up(seed, method):
     ]
     structure = Structure(sizes, tree, moments)
     truth = random_truth(structure, rng, 6.0)
-    case = Case(structure, noised(structure, rng, truth))
+    case = Case(structure, noisy_tables(structure, rng, truth))
     known, found = Variances(structure), cliques(sizes, tables)
     how = [refinement(known, one.table, method=method, separator=one.separator) for one in found]
     expected = whole_tree(known, case.read, [sorted({one.table for one in found})] * 3)
@@ -121,8 +121,8 @@ def test_integer_tables_of_cliques_agree_and_add_up(seed, method):
         assert (marginal(joint, clique.table) == whole[-1][clique.table]).all()
 
 
-def test_persons_of_separate_tables_are_spread_evenly():
-    """Keys that share no table are nearly independent, though nothing is drawn."""
+def test_records_of_separate_tables_are_independent():
+    """Keys without a common table are nearly independent, although nothing is random."""
     tables = {(0,): np.array([[500, 300, 200]]), (1,): np.array([[600, 400]])}
     order = [((0,), None), ((1,), ())]
     (numbers,) = persons_of_areas(tables, order, (3, 2))

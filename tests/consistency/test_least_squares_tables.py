@@ -19,7 +19,7 @@ from dprelease.consistency.integer_tables.nearest_tables import project
 from dprelease.consistency.structure import NoiseMoments, Structure
 from dprelease.consistency.tree import Tree
 from dprelease.consistency.variances import Variances
-from tests.consistency.families import Case, marginal, noised, random_truth, true_tables
+from tests.consistency.families import Case, marginal, noisy_tables, random_truth, true_tables
 
 FINEST = (0, 1)
 HEAVY = 1e4  # weight of the rows that hold sums
@@ -38,7 +38,7 @@ def small_case(seed):
                 here[table] = NoiseMoments(Fraction(int(rng.integers(1, 30))))
         moments.append(here)
     structure = Structure(sizes, tree, moments)
-    return Case(structure, noised(structure, rng, random_truth(structure, rng, 3.0)))
+    return Case(structure, noisy_tables(structure, rng, random_truth(structure, rng, 3.0)))
 
 
 def dense_children(case, level, parent, sums):
@@ -86,8 +86,8 @@ def dense_children(case, level, parent, sums):
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("level", [1, 2])
-def test_children_are_the_optimum_over_all_measurements_of_them_and_below(seed, level):
-    """Of the raw measurements, not of the estimates: the precisions of residual spaces say it all."""
+def test_children_are_the_least_squares_optimum(seed, level):
+    """Over all raw measurements of the children and below, not over the estimates."""
     case = small_case(seed)
     known = Variances(case.structure)
     tables = [[], [], []]
@@ -152,7 +152,7 @@ def errors_by_size(truth, found):
     return sums
 
 
-def solved(known, case, method):
+def solve(known, case, method):
     """Return the estimates and integer tables of all levels."""
     finest = tuple(range(len(case.structure.sizes)))
     levels = case.structure.tree.levels
@@ -166,7 +166,7 @@ def solved(known, case, method):
 
 
 def census_errors(tables, variance, seeds):
-    """Return the mean absolute errors by level, table and class of three results, and the counts."""
+    """Return mean absolute errors of three results by level, table and class, and the counts."""
     total = {}
     for seed in seeds:
         tree, leaves = census(seed)
@@ -174,10 +174,10 @@ def census_errors(tables, variance, seeds):
             (2, 6, 4), tree, [{t: NoiseMoments(Fraction(variance)) for t in tables}] * tree.levels
         )
         truth = true_tables(structure, leaves)
-        case = Case(structure, noised(structure, np.random.default_rng(100 + seed), truth))
+        case = Case(structure, noisy_tables(structure, np.random.default_rng(100 + seed), truth))
         known = Variances(structure)
-        estimates, nearest = solved(known, case, "least_squares")
-        _, fast = solved(known, case, "fast")
+        estimates, nearest = solve(known, case, "least_squares")
+        _, fast = solve(known, case, "fast")
         for name, found in (("estimates", estimates), ("nearest", nearest), ("fast", fast)):
             for key, one in errors_by_size(truth, found).items():
                 total[name, *key] = total.get((name, *key), 0) + one
@@ -186,8 +186,8 @@ def census_errors(tables, variance, seeds):
 
 @pytest.mark.parametrize("tables", [ONE_WAY, TWO_WAY], ids=["one-way", "two-way"])
 @pytest.mark.parametrize("variance", [30, 400])
-def test_errors_are_small_in_every_table_and_size_class(tables, variance):
-    """Next to the chain of nested tables in every class, and to the estimates where cells are large.
+def test_least_squares_tables_are_accurate_in_every_class(tables, variance):
+    """Compared with the chain of tables in every class, and with estimates for large cells.
 
     Classes with few cells are left out, because their means are mostly noise.
     """
@@ -213,12 +213,12 @@ def test_the_order_of_measured_tables_does_not_matter():
         )
         truth = true_tables(structure, leaves)
         rng = np.random.default_rng(3)
-        noise = noised(
+        noise = noisy_tables(
             Structure((2, 6, 4), tree, [{t: NoiseMoments(Fraction(9)) for t in TWO_WAY}] * 3),
             rng,
             truth,
         )
-        results.append(solved(Variances(structure), Case(structure, noise), "least_squares")[1])
+        results.append(solve(Variances(structure), Case(structure, noise), "least_squares")[1])
     assert all((a == b).all() for a, b in zip(*results, strict=True))
 
 
@@ -259,7 +259,7 @@ def random_census(seed):
     moments = {t: NoiseMoments(Fraction(int(rng.integers(5, 200)))) for t in [*chosen, everything]}
     structure = Structure(sizes, tree, [moments] * tree.levels)
     truth = true_tables(structure, leaves)
-    return Case(structure, noised(structure, rng, truth)), truth, coarse
+    return Case(structure, noisy_tables(structure, rng, truth)), truth, coarse
 
 
 def pooled_errors(seeds):
@@ -268,8 +268,8 @@ def pooled_errors(seeds):
     for seed in seeds:
         case, truth, coarse = random_census(seed)
         known, finest = Variances(case.structure), tuple(range(len(case.structure.sizes)))
-        estimates, nearest = solved(known, case, "least_squares")
-        _, fast = solved(known, case, "fast")
+        estimates, nearest = solve(known, case, "least_squares")
+        _, fast = solve(known, case, "fast")
         dense = dense_tables(known, case, estimates)
         for name, found in (("nearest", nearest), ("fast", fast), ("dense", dense)):
             for level, exact in enumerate(truth):
@@ -290,17 +290,17 @@ def check_pooled(seeds):
         assert total["nearest", low][0] <= 1.15 * best + 0.05 * total["nearest", low][1], low
 
 
-def test_random_families_are_as_accurate_as_the_better_of_two_methods():
+def test_least_squares_is_as_accurate_as_the_better_method():
     check_pooled(range(6))
 
 
 @pytest.mark.audit
 @pytest.mark.parametrize("start", range(1000, 1200, 50))
-def test_two_hundred_random_families_are_as_accurate_as_the_better_of_two_methods(start):
+def test_many_families_are_as_accurate_as_the_better_method(start):
     check_pooled(range(start, start + 50))
 
 
-def test_levels_of_a_part_are_those_of_the_whole_tree():
+def test_precisions_of_a_part_equal_those_of_the_tree():
     case = small_case(0)
     known = Variances(case.structure)
     how = replace(refinement(known, FINEST), first=([], [(0,)], [(1,)]))

@@ -1,4 +1,4 @@
-"""Non-negative tables: the least-squares optimum of a dense solver, in any company; integers near them."""
+"""Non-negative tables: the least-squares optimum in any batch, and integers near them."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def gradient(x, estimates, precisions):
 
 @pytest.mark.each
 @pytest.mark.parametrize(("sizes", "children"), [*itertools.product(SIZES, [1, 2, 4])])
-def test_it_is_the_optimum(sizes, children):
-    """By the conditions of Karush, Kuhn and Tucker, which prove it for a convex problem.
+def test_non_negative_tables_are_optimal(sizes, children):
+    """By the Karush-Kuhn-Tucker conditions, which prove it for a convex problem.
 
-    Of one cell the gradient is the same for all children with more than 0, and no child with 0 has
-    a smaller one.
+    For each cell, the gradient is equal for all children above 0, and not smaller for children
+    with 0.
     """
     for seed in range(3):
         z, precisions, possible, sums = problem(seed, sizes, children, 3)
@@ -75,7 +75,7 @@ def test_it_is_the_optimum(sizes, children):
 
 
 @pytest.mark.parametrize("sizes", SIZES)
-def test_problems_that_are_solved_together_have_the_same_bits_as_alone(sizes):
+def test_batches_give_the_same_bits_as_single_problems(sizes):
     z, precisions, possible, sums = problem(5, sizes, 3, 4)
     coarse = [(axis,) for axis in range(len(sizes))][:2] if len(sizes) > 1 else []
     together = nearest_tables(
@@ -108,7 +108,7 @@ def test_problems_that_are_solved_together_have_the_same_bits_as_alone(sizes):
 
 @pytest.mark.each
 @pytest.mark.parametrize(("sizes", "children"), [*itertools.product(SIZES, [1, 3, 7])])
-def test_integers_add_up_and_lie_next_to_their_fractions(sizes, children):
+def test_integers_add_up_and_are_near_their_fractions(sizes, children):
     for seed in range(3):
         z, precisions, possible, sums = problem(seed, sizes, children, 6)
         tables = [(axis,) for axis in range(len(sizes))]
@@ -125,7 +125,7 @@ def test_integers_add_up_and_lie_next_to_their_fractions(sizes, children):
         assert (rough >= 0).all()
 
 
-def test_roots_are_rounded_freely_but_their_total_is_near():
+def test_rounded_roots_have_a_near_total():
     z, precisions, possible, _ = problem(1, (3, 4), 1, 50)
     x = project(z, precisions, possible, None, [(0,), (1,)], 60)
     whole = round_tables(x, possible, None, [(0,), (1,)])
@@ -134,7 +134,7 @@ def test_roots_are_rounded_freely_but_their_total_is_near():
 
 
 def test_rounding_keeps_the_errors_of_measured_tables_small():
-    """Independent rounding is wrong by up to 5 in sums of 24 cells; controlled rounding by 2.5 at most."""
+    """Independent rounding is off by up to 5 in sums of 24 cells; controlled rounding by 2.5."""
     sizes, tables = (2, 6, 4), [(0,), (1,), (2,)]
     rng = np.random.default_rng(4)
     x = rng.gamma(0.7, 3.0, (*sizes, 8, 40))
@@ -150,8 +150,8 @@ def test_rounding_keeps_the_errors_of_measured_tables_small():
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-def test_a_coarse_table_that_is_trusted_is_its_own_optimum(axis, monkeypatch):
-    """With endless trust the sums of the result are the non-negative optimum of the sums alone."""
+def test_fully_trusted_coarse_table_is_its_own_optimum(axis, monkeypatch):
+    """With unlimited trust, the sums of the result are the non-negative optimum of the sums."""
     monkeypatch.setattr(module, "TRUST", 1e7)
     monkeypatch.setattr(module, "COARSE_ITERATIONS", 4000)
     sizes = (3, 4)

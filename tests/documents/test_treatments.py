@@ -56,39 +56,39 @@ N = {"n": {"count": "*"}}
 EXACT = {"acknowledge": "invariants are published exactly"}
 
 
-def asked(**more: Any) -> dict[str, Any]:
+def query_with(**more: Any) -> dict[str, Any]:
     return {"q": {"from": "people", "columns": N, **more}}
 
 
 ASKED: dict[str, dict[str, Any]] = {
-    "total": asked(),
-    "keys of every type": asked(group_by=["sex", "code", "size", "day", "flag"]),
-    "cuts": asked(group_by=["adult", "older"]),
-    "a key that is a value": asked(
+    "total": query_with(),
+    "keys of every type": query_with(group_by=["sex", "code", "size", "day", "flag"]),
+    "cuts": query_with(group_by=["adult", "older"]),
+    "a key that is a value": query_with(
         group_by=["gain", "size"], columns={**N, "total": {"sum": "gain"}, "middle": {"mean": "size"}}
     ),
-    "marginals": asked(marginals=[[], ["sex"], ["code", "day"]]),
-    "marginals that agree": asked(marginals=[[], ["sex"], ["code", "day"]], consistent=True),
-    "cube": asked(cube=["code", "day"]),
-    "cube that agrees": asked(cube=["code", "day"], consistent=True),
-    "rollup": asked(rollup=["sex", "day"]),
-    "hierarchy": asked(hierarchy=["state", "town"]),
-    "hierarchy that agrees": asked(hierarchy=["state", "town"], cube=["flag", "code"], consistent=True),
-    "invariants": asked(
+    "marginals": query_with(marginals=[[], ["sex"], ["code", "day"]]),
+    "marginals that agree": query_with(marginals=[[], ["sex"], ["code", "day"]], consistent=True),
+    "cube": query_with(cube=["code", "day"]),
+    "cube that agrees": query_with(cube=["code", "day"], consistent=True),
+    "rollup": query_with(rollup=["sex", "day"]),
+    "hierarchy": query_with(hierarchy=["state", "town"]),
+    "hierarchy that agrees": query_with(hierarchy=["state", "town"], cube=["flag", "code"], consistent=True),
+    "invariants": query_with(
         hierarchy=["state", "town"], cube=["code"],
         consistent={"invariants": [{"level": "state"}], **EXACT},
     ),
-    "histogram": asked(
+    "histogram": query_with(
         marginals=[[], ["sex"]], histogram={"column": "gain", "edges": [-20, 0, 51], "closed": "left"}
     ),
-    "condition": asked(where="pay > 5 AND NOT flag", group_by=["day"]),
+    "condition": query_with(where="pay > 5 AND NOT flag", group_by=["day"]),
     "joined": QUERIES["joined"],
-    "private": asked(group_by=["place", "sex", "size", "flag"], private_keys=True),
-    "choices": asked(
+    "private": query_with(group_by=["place", "sex", "size", "flag"], private_keys=True),
+    "choices": query_with(
         group_by=["code"],
         columns={**N, "mid": {"median": "gain"}, "top": {"mode": "sex"}, "kinds": {"count_distinct": "sex"}},
     ),
-    "ratio": asked(group_by=["day"], columns={**N, "rate": {"ratio": ["gain", "pay"]}, "m": {"mean": "pay"}}),
+    "ratio": query_with(group_by=["day"], columns={**N, "rate": {"ratio": ["gain", "pay"]}, "m": {"mean": "pay"}}),
 }  # fmt: skip
 UNITS: dict[str, dict[str, Any]] = {
     "rows": {},

@@ -52,11 +52,14 @@ def exact(query: Query, frame: object, joined: object = None) -> dict[str, np.nd
     other = None if query.join is None else query.join.declared
     with Engine.open(query.declared, frame, other, joined, queries=[query]) as engine:
         found = engine.run(query)
-    return {measurement.name: _held(found, measurement) for measurement in query.measurements}
+    return {
+        measurement.name: _vector_or_scores(found, measurement)
+        for measurement in query.measurements
+    }
 
 
-def _held(found: ExactTable, measurement: Measurement) -> np.ndarray:
-    """Return a vector, or for what is chosen the scores of all candidates in all cells."""
+def _vector_or_scores(found: ExactTable, measurement: Measurement) -> np.ndarray:
+    """Return a vector; for a choice, the scores of all candidates in all cells."""
     aggregate = measurement.aggregate
     if not measurement.is_choice:
         return found.vector(measurement.name)

@@ -1,4 +1,4 @@
-"""Families of tables over random rows, and what their tables hold, row by row and by names."""
+"""Families of tables over random rows, and their vectors, computed row by row."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ NULLS = [("drop", "drop"), ("t4", "drop"), ("drop", "t4"), ("t4", "t7"), UNALLOC
 
 
 def mixed_rows(number: int) -> list[Row]:
-    """Return rows of all kinds: where few examples are tried, these start with rows all alike."""
+    """Return rows of all kinds."""
     rng = random.Random(number)
     return [{name: rng.choice(values) for name, values in VALUES.items()} for _ in range(number)]
 
@@ -168,7 +168,7 @@ def family(
     return resolve(declaration_from_texts(texts, "release.yaml"))
 
 
-def found(queries: tuple[Query, ...], rows: list[Row]) -> dict[tuple[str, str], list[int]]:
+def engine_vectors(queries: tuple[Query, ...], rows: list[Row]) -> dict[tuple[str, str], list[int]]:
     """Return the engine's vectors of all tables, by table and measurement."""
     columns = {*TYPES.names}
     given = pa.Table.from_pylist([{k: row.get(k) for k in columns} for row in rows], schema=TYPES)
@@ -197,7 +197,7 @@ def area(key: Key, leaf: str) -> str:
 
 
 def finest_cell(query: Query, row: Row) -> tuple[Any, ...] | None:
-    """Return the value of each finest key of a row; None if it has no cell."""
+    """Return the value of each finest key of a row; None if the row has no cell."""
     assert query.finest is not None
     found_ = []
     for key in query.finest.keys:
@@ -211,8 +211,10 @@ def finest_cell(query: Query, row: Row) -> tuple[Any, ...] | None:
     return tuple(found_)
 
 
-def wanted(queries: tuple[Query, ...], rows: list[Row]) -> dict[tuple[str, str], list[int]]:
-    """Return the same vectors from rows that are taken one by one."""
+def reference_vectors(
+    queries: tuple[Query, ...], rows: list[Row]
+) -> dict[tuple[str, str], list[int]]:
+    """Return the same vectors, computed row by row."""
     vectors = {}
     for query in queries:
         assert query.finest is not None

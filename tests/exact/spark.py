@@ -28,7 +28,7 @@ from dprelease.exact.spark.spark_engine import SparkEngine
 from dprelease.noise.noised_vectors import FreshNoise
 from dprelease.numerics.entropy import Entropy
 from dprelease.query.resolve import Query
-from tests.exact.build import _held, ask, declare
+from tests.exact.build import _vector_or_scores, ask, declare
 
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Of Java: for so few rows, compiling its own code well takes longer than the work."""
@@ -112,17 +112,18 @@ def local_spark(master: str = "local[2,3]") -> Iterator[Any]:
 def vectors(query: Query, found: ExactTable) -> dict[str, list[Any]]:
     """Return vectors, and scores of candidates."""
     return {
-        measurement.name: _held(found, measurement).tolist() for measurement in query.measurements
+        measurement.name: _vector_or_scores(found, measurement).tolist()
+        for measurement in query.measurements
     }
 
 
-def both(
+def assert_engines_agree(
     queries: list[Query],
     frame: object = None,
     joined: object = None,
     settings: SparkSettings | None = None,
 ) -> None:
-    """Assert that both engines answer the same."""
+    """Assert that both engines give the same vectors."""
     other = None if queries[0].join is None else queries[0].join.declared
     with (
         Engine.open(queries[0].declared, frame, other, joined) as one,

@@ -1,4 +1,4 @@
-"""Which rows of a unit are kept: the same in memory, in SQL and in the slow reference."""
+"""Contribution limits keep the same rows in memory, in SQL and in the slow reference."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ WAYS = {
 from which on a range of ids has a thread of its own."""
 
 
-def patched(way: str) -> dict[Any, dict[str, int]]:
-    """Return what stands for the limits of modules, so that few rows come that way."""
+def limits_for(way: str) -> dict[Any, dict[str, int]]:
+    """Return limits of the modules with which few rows use this method."""
     held, batch, block, fewest, keys = WAYS[way]
     return {
         bounding: {"MOST_HELD_ROWS": held, "BATCH_ROWS": batch},
@@ -104,14 +104,14 @@ def patched(way: str) -> dict[Any, dict[str, int]]:
 )
 @examples(4)
 @given(data=st.data())
-def test_every_way_keeps_the_same_rows(
+def test_all_bounding_methods_keep_the_same_rows(
     kind: str, measures: str, way: str, data: st.DataObject
 ) -> None:
     query = build(kind, data.draw(st.sampled_from(BOUNDS)), measures)
     rows = data.draw(rows_of(kind))
     fields = [("id", KINDS[kind][0]), ("shop", pa.int16()), ("n", pa.int64()), ("m", pa.int32())]
     with ExitStack() as limits:
-        for module, values in patched(way).items():
+        for module, values in limits_for(way).items():
             limits.enter_context(mock.patch.multiple(module, **values))
         found = exact(query, pa.Table.from_pylist(rows, schema=pa.schema(fields)))
     for name, vector in reference(query, rows).items():
@@ -120,13 +120,15 @@ def test_every_way_keeps_the_same_rows(
 
 @pytest.mark.share(0.2)
 @pytest.mark.parametrize(("kind", "way"), thinned(list(KINDS), list(WAYS), together=1))
-def test_many_rows_come_every_way(kind: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each way is taken, and all keep what the reference keeps of 300 rows."""
-    for module, values in patched(way).items():
+def test_each_bounding_method_runs_and_agrees(
+    kind: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each method is used, and keeps the same of 300 rows as the reference."""
+    for module, values in limits_for(way).items():
         for name, value in values.items():
             monkeypatch.setattr(module, name, value)
     taken: set[str] = set()
-    watch(monkeypatch, taken)
+    record_methods(monkeypatch, taken)
     ids = [None, *KINDS[kind][2]]
     rows = [
         {
@@ -151,10 +153,10 @@ def test_many_rows_come_every_way(kind: str, way: str, monkeypatch: pytest.Monke
         assert "parts" in taken or "in parts" not in way or len(ids) < 6  # few ids fit
 
 
-def test_rows_that_the_engine_can_not_store_are_read_for_each_part(
+def test_rows_are_read_again_if_duckdb_can_not_store_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As where its disk is full: the rows that are kept are the same."""
+    """For example if its disk is full: the same rows are kept."""
     monkeypatch.setattr(bounding, "MOST_HELD_ROWS", 60)
     query = build("integer", (2, 2), "with values")
     rows = [{"id": i % 9, "shop": i % 5, "n": i % 7, "m": i % 3} for i in range(300)]
@@ -170,10 +172,10 @@ def test_rows_that_the_engine_can_not_store_are_read_for_each_part(
 
 
 @pytest.mark.parametrize("seen", ["id < 3", "id BETWEEN 4 AND 7", "id > 999", "id < 0"])
-def test_a_source_that_changes_between_two_reads_tells_no_id(
+def test_ids_that_appear_between_two_reads_are_limited(
     seen: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ids that were not there when the range was asked are bounded all the same."""
+    """Ids outside the range that the first read found get the same limits."""
     query = build("integer", (2, 1), "without")
     rows = [
         {"id": i % 9 + 4711 * (i % 9 == 8), "shop": i % 5, "n": None, "m": None} for i in range(90)
@@ -194,11 +196,11 @@ def test_a_source_that_changes_between_two_reads_tells_no_id(
 
 
 @pytest.mark.parametrize(("most", "long"), [(2**30, 300), (30_000, 300), (30_000, 3)])
-def test_long_texts_take_room(most: int, long: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arrow can't number texts of 2^31 bytes, whoever of two neighbours brings the last of them."""
+def test_long_text_ids_are_bounded(most: int, long: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow can't number texts of 2^31 bytes together."""
     monkeypatch.setattr(bounding, "MOST_LONG_ID_BYTES", most)
     taken: set[str] = set()
-    watch(monkeypatch, taken)
+    record_methods(monkeypatch, taken)
     query = build("text", (2, 1), "with values")
     ids = [str(i).rjust(long, "x") for i in range(120)]
     rows = [{"id": ids[i % 120], "shop": i % 5, "n": i % 7, "m": i % 3} for i in range(400)]
@@ -210,10 +212,10 @@ def test_long_texts_take_room(most: int, long: int, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("error", [pa.ArrowCapacityError, pa.ArrowKeyError, MemoryError])
-def test_no_error_of_a_library_quotes_data(
+def test_library_errors_in_bounding_contain_no_data(
     error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As Arrow's, which would tell how long all ids are together."""
+    """Arrow's error, for example, would contain the total length of ids."""
 
     def fails(*_: object) -> None:
         raise error("4711")
@@ -228,8 +230,8 @@ def test_no_error_of_a_library_quotes_data(
     assert "4711" not in told
 
 
-def watch(monkeypatch: pytest.MonkeyPatch, taken: set[str]) -> None:
-    """Note which ways rows come."""
+def record_methods(monkeypatch: pytest.MonkeyPatch, taken: set[str]) -> None:
+    """Record which methods of bounding are used."""
     numbered, append, read = (
         bounding._number_ids_first,
         bounding._append_kept_rows,
@@ -256,8 +258,8 @@ def watch(monkeypatch: pytest.MonkeyPatch, taken: set[str]) -> None:
     monkeypatch.setattr(bounding, "read_all_batches", whole)
 
 
-def test_cells_of_equal_hash_are_still_two_cells() -> None:
-    """Cells that differ by the modulus have the same hash: the bounds hold all the same."""
+def test_cells_with_equal_hashes_count_as_two_cells() -> None:
+    """Cells that differ by the modulus have the same hash; the limits hold nevertheless."""
     cells = np.array([5, 5 + MODULUS, 5 + 2 * MODULUS, 5, 5 + MODULUS, 7], dtype=np.int64)
     codes = np.array([0, 0, 0, 0, 0, 1], dtype=np.int64)
     values = pa.record_batch({"v0": pa.array([1, 2, 3, 4, 5, 6])})
@@ -288,7 +290,7 @@ def test_cells_of_equal_hash_are_still_two_cells() -> None:
 )
 @example(rows=[(0, 5, 1), (0, 5 + MODULUS, 2)], bounds=(1, 1), few=False)
 @example(rows=[(0, 0, 1), (1, 2**61, 2), (0, 2**61, 3)], bounds=(2, 2), few=False)
-def test_packed_numbers_sort_as_keys_do(
+def test_packed_numbers_sort_like_keys(
     rows: list[tuple[int, int, int]], bounds: tuple[int, int], few: bool
 ) -> None:
     """By id and cell in one number or not, and where cells of an id share a hash, the same rows."""
@@ -338,7 +340,7 @@ def test_no_id_is_in_two_ranges(ids: list[int], blocks: int, threads: int) -> No
     assert len(spans) <= threads
 
 
-def test_ranges_share_the_work() -> None:
+def test_id_ranges_have_equal_sizes() -> None:
     keys = np.arange(1000, dtype=np.int64) << 31
     with mock.patch.object(id_ranges, "FEWEST_KEYS", 100):
         spans = id_ranges.key_ranges([keys[:700], keys[700:]], 31, 4)
@@ -346,7 +348,7 @@ def test_ranges_share_the_work() -> None:
     assert id_ranges.key_ranges([keys], 31, 4) == [(0, id_ranges.LARGEST_KEY)]
 
 
-def test_the_hash_in_numpy_is_the_documented_one() -> None:
+def test_numpy_hash_is_the_documented_hash() -> None:
     ids = np.array([0, 1, 77, MODULUS - 1], dtype=np.int64)
     found = row_samples.extend_hash(row_samples.extend_hash(None, ids), np.array([9, 0, 4711, 3]))
     wanted = [digest([0, 9]), digest([1, 0]), digest([77, 4711]), digest([MODULUS - 1, 3])]
@@ -355,7 +357,7 @@ def test_the_hash_in_numpy_is_the_documented_one() -> None:
 
 
 @pytest.mark.parametrize("cells", [np.arange(20), np.arange(200), np.arange(0, 51200, 512)])
-def test_no_cell_is_preferred(cells: np.ndarray[Any, Any]) -> None:
+def test_hash_prefers_no_cell(cells: np.ndarray[Any, Any]) -> None:
     """Over 20,000 ids in a row each cell is among the first five as often as any other."""
     ids = row_samples.extend_hash(None, np.arange(20_000))
     hashes = row_samples.extend_hash(ids[:, None], np.broadcast_to(cells, (len(ids), len(cells))))
@@ -378,7 +380,7 @@ GRID = [
 
 @pytest.mark.parametrize("many", [0, 2**62], ids=["in memory", "in the engine"])
 @pytest.mark.parametrize("measures", MEASURES)
-def test_every_limit_is_applied_whatever_the_others_are(many: int, measures: str) -> None:
+def test_every_contribution_limit_is_applied(many: int, measures: str) -> None:
     """A limit may be left out only where others imply it: as many rows count as all limits allow."""
     for groups, rows, total in GRID:
         query = build("integer", (groups, rows, *(() if total is None else (total,))), measures)

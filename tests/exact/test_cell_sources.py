@@ -1,4 +1,4 @@
-"""SQLite files and workbooks: each cell means what it says, whatever stands in other rows."""
+"""SQLite files and workbooks: each cell is read independently of other rows."""
 
 from __future__ import annotations
 
@@ -27,8 +27,16 @@ from dprelease.exact.table_reader import TableReader
 from dprelease.scaffold.proposals import peeked_sketch
 from dprelease.scaffold.sketch import sketch
 from tests.exact.build import ask, declare, exact
+from tests.exact.test_column_type_changes import (
+    COLUMNS,
+    ODD,
+    ROWS,
+    STORED,
+    answers,
+    line_vectors,
+    vectors_of_all_rows,
+)
 from tests.exact.test_sources import EXPECTED, FRAME, query_of, vectors
-from tests.exact.test_twins_of_types import COLUMNS, ODD, ROWS, STORED, alone, answers, together
 
 EACH_TIME = ("floats", "huge")
 """Lines that are tried each time, the others in audits."""
@@ -83,7 +91,7 @@ STORES = {
 }
 
 
-def found(store: str, file: Path, lines: list[list[str]]) -> dict[str, Any]:
+def source_vectors(store: str, file: Path, lines: list[list[str]]) -> dict[str, Any]:
     into, kinds, cells = STORES[store]
     source: Any = into(
         file.with_suffix(".sqlite" if kinds or into is into_sqlite else ".xlsx"),
@@ -97,25 +105,25 @@ def found(store: str, file: Path, lines: list[list[str]]) -> dict[str, Any]:
 @pytest.mark.share(0.2)
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("odds", [EACH_TIME, pytest.param(tuple(ODD), marks=pytest.mark.audit)])
-def test_a_row_of_any_types_changes_its_own_cells_alone(
+def test_odd_row_in_a_file_changes_only_its_own_cells(
     store: str, odds: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """Each odd line, among others and by itself; as texts it says what it says in CSV."""
-    before = found(store, tmp_path / "before", STORED_ROWS)
-    assert before == {name: v.tolist() for name, v in together("plain", False).items()}
+    """Each odd line, among others and alone; as texts it is read as in CSV."""
+    before = source_vectors(store, tmp_path / "before", STORED_ROWS)
+    assert before == {name: v.tolist() for name, v in vectors_of_all_rows("plain", False).items()}
     for i, odd in enumerate(odds):
         line = ODD[odd]
         cells = line.split(",")
-        after = found(store, tmp_path / f"after{i}", [*STORED_ROWS, cells])
-        own = found(store, tmp_path / f"own{i}", [cells])
+        after = source_vectors(store, tmp_path / f"after{i}", [*STORED_ROWS, cells])
+        own = source_vectors(store, tmp_path / f"own{i}", [cells])
         added = {name: (np.array(after[name]) - np.array(before[name])).tolist() for name in after}
         assert added == own, odd
         if "texts" in store and not (odd == "nothing" and "excel" in store):
-            assert own == {name: v.tolist() for name, v in alone(line, False).items()}, odd
+            assert own == {name: v.tolist() for name, v in line_vectors(line, False).items()}, odd
 
 
-def test_the_engine_sees_texts_whatever_the_cells_are(tmp_path: Path) -> None:
-    """What a column is read as depends on what is declared alone, never on a cell."""
+def test_engine_column_types_do_not_depend_on_cells(tmp_path: Path) -> None:
+    """The type of a column depends only on the declaration."""
     kinds = {"i": "INTEGER", "r": "REAL", "d": "DATE", "t": "VARCHAR(9)", "b": "BLOB", "n": ""}
     columns: dict[str, Any] = {name: {"type": "number"} for name in kinds}
     for i, cell in enumerate([None, 1, 1.5, "x", b"x", 2**63 - 1, 1e308, float("inf"), "\0é"]):
@@ -146,10 +154,8 @@ LOSING: dict[str, tuple[str, dict[str, Any], str]] = {
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("case", LOSING)
 @pytest.mark.parametrize("rows", [[], [1], ["x"]])
-def test_a_declared_type_that_loses_what_was_said_is_refused(
-    case: str, rows: list[object], tmp_path: Path
-) -> None:
-    """By the type that the table declares, whatever its rows hold."""
+def test_lossy_sqlite_types_are_refused(case: str, rows: list[object], tmp_path: Path) -> None:
+    """The type in the file's schema decides, not the rows."""
     kind, column, code = LOSING[case]
     with closing(sqlite3.connect(tmp_path / "t.sqlite")) as link, link:
         link.execute(f"CREATE TABLE t (v {kind}, k TEXT)")
@@ -161,7 +167,7 @@ def test_a_declared_type_that_loses_what_was_said_is_refused(
     assert exact(ask(table, ROWS_IN_ALL), None)["rows"].tolist() == [len(rows)]
 
 
-def test_a_float_id_of_sqlite_is_refused(tmp_path: Path) -> None:
+def test_float_ids_of_sqlite_are_refused(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "t.sqlite")) as link, link:
         link.execute("CREATE TABLE t (v REAL)")
     unit = {"privacy_unit": {"id": "v", "max_groups": 1, "max_rows_per_group": 1}}
@@ -185,7 +191,7 @@ UNREADABLE: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("case", UNREADABLE)
-def test_only_what_is_stored_is_read_from_a_sqlite_file(case: str, tmp_path: Path) -> None:
+def test_sqlite_views_and_computed_columns_are_refused(case: str, tmp_path: Path) -> None:
     sql, code = UNREADABLE[case]
     with closing(sqlite3.connect(tmp_path / "t.sqlite")) as link, link:
         link.executescript(sql)
@@ -197,7 +203,7 @@ def test_only_what_is_stored_is_read_from_a_sqlite_file(case: str, tmp_path: Pat
         exact(ask(table, ROWS_IN_ALL), None)
 
 
-def test_names_and_defaults_of_a_sqlite_file_are_no_statements(tmp_path: Path) -> None:
+def test_names_and_defaults_of_sqlite_are_not_executed(tmp_path: Path) -> None:
     """Triggers and defaults don't run, a name with quotes is a name, one that is none no text."""
     name = 'a "b"; --'
     with closing(sqlite3.connect(tmp_path / "t.sqlite")) as link, link:
@@ -217,7 +223,7 @@ def test_names_and_defaults_of_a_sqlite_file_are_no_statements(tmp_path: Path) -
     assert [file.name for file in tmp_path.iterdir()] == ["t.sqlite"]
 
 
-def test_columns_of_sqlite_that_differ_by_case_are_another_column(tmp_path: Path) -> None:
+def test_sqlite_column_names_are_case_sensitive(tmp_path: Path) -> None:
     source = into_sqlite(tmp_path / "t.sqlite", "", STORED_ROWS[:1])
     table = declare({"ID": {"type": "integer", "lower": 0, "upper": 9}}, source=source)
     with pytest.raises(DataError, match="DP-DATA-002"):
@@ -225,8 +231,8 @@ def test_columns_of_sqlite_that_differ_by_case_are_another_column(tmp_path: Path
 
 
 @pytest.mark.parametrize("mode", ["DELETE", "TRUNCATE", "PERSIST", "WAL"])
-def test_changes_that_are_not_in_the_file_yet(mode: str, tmp_path: Path) -> None:
-    """Neither half of a transaction is read, nor rows as they were before one; nothing is written."""
+def test_uncommitted_sqlite_changes_are_not_read(mode: str, tmp_path: Path) -> None:
+    """Neither half a transaction nor a stale state is read, and nothing is written."""
     file = tmp_path / "t.sqlite"
     source = {"path": str(file), "table": "t"}
     table = declare({"n": {"type": "integer", "lower": 0, "upper": 9}}, source=source)
@@ -255,8 +261,8 @@ def test_changes_that_are_not_in_the_file_yet(mode: str, tmp_path: Path) -> None
     assert beside <= ({"t.sqlite-journal"} if mode in ("PERSIST", "TRUNCATE") else set())
 
 
-def test_rows_come_in_the_order_of_the_file_and_not_of_an_index(tmp_path: Path) -> None:
-    """An index of all columns that are asked for is in the order of values, which may move none."""
+def test_sqlite_rows_are_read_in_stored_order(tmp_path: Path) -> None:
+    """An index that covers all columns would return them in the order of values."""
     with closing(sqlite3.connect(tmp_path / "t.sqlite")) as link, link:
         link.execute("CREATE TABLE t (n INT, wide TEXT)")
         link.executemany("INSERT INTO t VALUES (?, ?)", [(n, "x" * 99) for n in (5, 3, 9, 1)])
@@ -287,7 +293,7 @@ def cells(rows: str, styles: str = "", more: str = "") -> dict[str, str]:
     }
 
 
-def packed(file: Path, parts: dict[str, str]) -> Path:
+def write_package(file: Path, parts: dict[str, str]) -> Path:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as package:
         for name, text in parts.items():
             package.writestr(name, text)
@@ -320,9 +326,9 @@ HOSTILE = [
 
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("cell", HOSTILE)
-def test_no_cell_of_a_workbook_stops_a_run(cell: str, tmp_path: Path) -> None:
+def test_hostile_workbook_cells_do_not_stop_a_run(cell: str, tmp_path: Path) -> None:
     rows = HEADER + f'<row r="2">{cell}</row><row r="3"><c r="A3"><v>2</v></c></row>'
-    file = packed(tmp_path / "t.xlsx", cells(rows))
+    file = write_package(tmp_path / "t.xlsx", cells(rows))
     columns = {"v": {"type": "integer", "lower": 0, "upper": 1}}
     table = declare(columns, source=str(file))
     found = exact(ask(table, {"n": {"sum": "v"}}), None)
@@ -338,8 +344,8 @@ def workbook(folder: Path, fill: Callable[[Any], object], **more: Any) -> dict[s
     return {"path": str(folder / "t.xlsx"), **more}
 
 
-def test_what_is_in_a_sheet(tmp_path: Path) -> None:
-    """Titles, formulas, merged cells, errors, empty rows, texts that stand for nothing."""
+def test_titles_formulas_and_merged_cells_are_read(tmp_path: Path) -> None:
+    """Also errors, empty rows and texts for missing values."""
 
     def fill(sheet: Any) -> None:
         sheet.append(["Visits of 2024"])
@@ -371,7 +377,7 @@ def test_what_is_in_a_sheet(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_1904", [False, True])
-def test_days_are_what_their_number_format_says(is_1904: bool, tmp_path: Path) -> None:
+def test_excel_dates_follow_the_number_format(is_1904: bool, tmp_path: Path) -> None:
     day = datetime.datetime
     told = [day(2024, 2, 29), day(2024, 2, 29, 12, 30, 15), datetime.date(2024, 3, 1)]
 
@@ -405,14 +411,14 @@ def test_days_are_what_their_number_format_says(is_1904: bool, tmp_path: Path) -
     assert counts["n"].tolist() == [1 if is_1904 else 0]  # 29 February 1900 never was
 
 
-def several(folder: Path) -> Path:
+def two_sheets(folder: Path) -> Path:
     book = openpyxl.Workbook()
     book.create_sheet(SECRET).append(["v"])
     book.save(folder / "t.xlsx")
     return folder / "t.xlsx"
 
 
-def bomb(folder: Path) -> Path:
+def zip_bomb(folder: Path) -> Path:
     with zipfile.ZipFile(folder / "t.xlsx", "w", zipfile.ZIP_DEFLATED) as package:
         for name, text in cells(HEADER).items():
             package.writestr(name, text)
@@ -420,49 +426,51 @@ def bomb(folder: Path) -> Path:
     return folder / "t.xlsx"
 
 
-def entities(folder: Path) -> Path:
+def xml_entities(folder: Path) -> Path:
     laughs = f'<!-- {" " * 99}<a> --><!DOCTYPE a [<!ENTITY b "{SECRET}"><!ENTITY c "&b;&b;">]>'
-    return packed(folder / "t.xlsx", cells(HEADER, laughs))
+    return write_package(folder / "t.xlsx", cells(HEADER, laughs))
 
 
-def encrypted(folder: Path) -> Path:
+def encrypted_workbook(folder: Path) -> Path:
     (folder / "t.xlsx").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + SECRET.encode() * 99)
     return folder / "t.xlsx"
 
 
-def no_zip(folder: Path) -> Path:
+def not_a_zip(folder: Path) -> Path:
     (folder / "t.xlsx").write_text(f"v\n{SECRET}\n")
     return folder / "t.xlsx"
 
 
 def no_header(folder: Path) -> Path:
-    return packed(folder / "t.xlsx", cells(HEADER.replace('r="1"', 'r="2"')))
+    return write_package(folder / "t.xlsx", cells(HEADER.replace('r="1"', 'r="2"')))
 
 
-def twice(folder: Path) -> Path:
-    return packed(
+def duplicate_header(folder: Path) -> Path:
+    return write_package(
         folder / "t.xlsx", cells(HEADER.replace("</row>", HEADER[11:].replace("A1", "B1")))
     )
 
 
-def cut_off(folder: Path) -> Path:
-    return packed(folder / "t.xlsx", {**cells(HEADER), "xl/workbook.xml": f"<workbook>{SECRET}"})
+def truncated_workbook(folder: Path) -> Path:
+    return write_package(
+        folder / "t.xlsx", {**cells(HEADER), "xl/workbook.xml": f"<workbook>{SECRET}"}
+    )
 
 
 WORKBOOKS = {
-    several: "several sheets",
-    bomb: "larger, when unpacked",
-    entities: "damaged",
-    encrypted: "password",
-    no_zip: "not an .xlsx",
+    two_sheets: "several sheets",
+    zip_bomb: "larger, when unpacked",
+    xml_entities: "damaged",
+    encrypted_workbook: "password",
+    not_a_zip: "not an .xlsx",
     no_header: "its header has no column names",
-    twice: "name twice",
-    cut_off: "damaged",
+    duplicate_header: "name twice",
+    truncated_workbook: "damaged",
 }
 
 
 @pytest.mark.parametrize("made", WORKBOOKS, ids=lambda made: made.__name__)
-def test_workbooks_that_can_not_be_read(
+def test_unreadable_workbooks_are_refused_without_values(
     made: Callable[[Path], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(packages, "MOST_HELD", 1 << 20)
@@ -475,8 +483,8 @@ def test_workbooks_that_can_not_be_read(
         assert SECRET not in str(told)
 
 
-def test_a_sheet_is_named_letter_by_letter(tmp_path: Path) -> None:
-    file = several(tmp_path)
+def test_sheet_names_are_case_sensitive(tmp_path: Path) -> None:
+    file = two_sheets(tmp_path)
     for sheet, rows in ((SECRET, [0]), (SECRET.lower(), None)):
         table = declare({"v": {"type": "text"}}, source={"path": str(file), "sheet": sheet})
         if rows is None:
@@ -486,21 +494,21 @@ def test_a_sheet_is_named_letter_by_letter(tmp_path: Path) -> None:
             assert exact(ask(table, ROWS_IN_ALL), None)["rows"].tolist() == rows
 
 
-def test_without_openpyxl_the_extra_is_named(
+def test_missing_openpyxl_error_names_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(excel_reader.importlib.util, "find_spec", lambda _: None)
-    file = packed(tmp_path / "t.xlsx", cells(HEADER))
+    file = write_package(tmp_path / "t.xlsx", cells(HEADER))
     with pytest.raises(DataError, match=r"dprelease\[excel\]"):
         exact(ask(declare({"v": {"type": "text"}}, source=str(file)), ROWS_IN_ALL), None)
 
 
-def no_sqlite(folder: Path) -> Path:
+def not_sqlite(folder: Path) -> Path:
     (folder / "t.sqlite").write_text(SECRET * 999)
     return folder / "t.sqlite"
 
 
-def half_a_sqlite(folder: Path) -> Path:
+def truncated_sqlite(folder: Path) -> Path:
     rows = [[SECRET] * len(STORED)] * 400
     into_sqlite(folder / "t.sqlite", "", rows)
     whole = (folder / "t.sqlite").read_bytes()
@@ -508,8 +516,8 @@ def half_a_sqlite(folder: Path) -> Path:
     return folder / "t.sqlite"
 
 
-@pytest.mark.parametrize(("made", "code"), [(no_sqlite, "001"), (half_a_sqlite, "006")])
-def test_a_damaged_sqlite_file_says_nothing(
+@pytest.mark.parametrize(("made", "code"), [(not_sqlite, "001"), (truncated_sqlite, "006")])
+def test_damaged_sqlite_is_refused_without_values(
     made: Callable[[Path], Path], code: str, tmp_path: Path
 ) -> None:
     table = declare(
@@ -522,8 +530,8 @@ def test_a_damaged_sqlite_file_says_nothing(
         assert SECRET not in str(told)
 
 
-def damaged(raw: bytes, rng: random.Random) -> bytes:
-    """Return a file of which some bytes are others, or which ends early; near its begin or not."""
+def damage(raw: bytes, rng: random.Random) -> bytes:
+    """Return a file with some bytes changed, or truncated, near its start or anywhere."""
     begin = rng.randrange(rng.choice([len(raw), min(len(raw), 4096)]))
     size = rng.choice([1, 2, 8, 100])
     made = {
@@ -539,7 +547,7 @@ def damaged(raw: bytes, rng: random.Random) -> bytes:
     return raw[:begin] + part + raw[begin + len(part) :]
 
 
-def whole(file: Path) -> dict[str, str]:
+def write_valid_file(file: Path) -> dict[str, str]:
     """Write a file of one row, and return the source that it is."""
     frame = pd.DataFrame({"k": [SECRET], "n": [1]})
     match file.suffix:
@@ -567,15 +575,13 @@ DAMAGED = {"sqlite": 30, "duckdb": 4, "parquet": 6, "xlsx": 6}
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.audit) for seed in range(1, 10))]
 )
 @pytest.mark.parametrize("ending", DAMAGED)
-def test_damaged_files_are_findings_that_say_nothing(
-    ending: str, seed: int, tmp_path: Path
-) -> None:
+def test_errors_of_damaged_files_contain_no_values(ending: str, seed: int, tmp_path: Path) -> None:
     file = tmp_path / f"t.{ending}"
-    source = whole(file)
+    source = write_valid_file(file)
     raw, rng = file.read_bytes(), random.Random(f"{ending} {seed}")
     query = ask(declare({"k": {"type": "text"}}, source=source), ROWS_IN_ALL)
     for _ in range(DAMAGED[ending]):
-        file.write_bytes(damaged(raw, rng))
+        file.write_bytes(damage(raw, rng))
         for work in (
             lambda: exact(query, None),
             lambda: sketch(file, table=source.get("table")),
@@ -591,9 +597,9 @@ def test_damaged_files_are_findings_that_say_nothing(
                 assert SECRET not in f"{found}{found.__cause__}{found.__context__}"
 
 
-def test_a_schema_of_sqlite_that_is_no_text(tmp_path: Path) -> None:
-    """What SQLite says of it quotes it, and Python can't decode that."""
-    whole(tmp_path / "t.sqlite")
+def test_sqlite_schema_of_invalid_utf8_is_refused(tmp_path: Path) -> None:
+    """SQLite quotes the schema in its error, which Python can't decode."""
+    write_valid_file(tmp_path / "t.sqlite")
     raw = (tmp_path / "t.sqlite").read_bytes()
     source = {"path": str(tmp_path / "t.sqlite"), "table": "t"}
     query = ask(declare({"k": {"type": "text"}}, source=source), ROWS_IN_ALL)
@@ -607,7 +613,7 @@ def test_a_schema_of_sqlite_that_is_no_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["t.sqlite", "t.xlsx"])
-def test_what_changes_while_it_is_read_is_refused(
+def test_files_that_change_while_read_are_refused(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     into = into_sqlite if name == "t.sqlite" else into_excel
@@ -626,8 +632,8 @@ def test_what_changes_while_it_is_read_is_refused(
         exact(query, None)
 
 
-def test_the_engine_may_not_open_the_file_itself(tmp_path: Path) -> None:
-    """It has the rows already: not even the declared file can be read by a statement."""
+def test_duckdb_may_not_open_the_source_file(tmp_path: Path) -> None:
+    """Even the declared file can't be read by a statement."""
     source: Any = into_sqlite(tmp_path / "t.sqlite", "", STORED_ROWS)
     with Engine.open(declare(COLUMNS, source=source)) as engine:
         sql = f"SELECT * FROM read_text('{tmp_path / 't.sqlite'}')"
@@ -635,7 +641,7 @@ def test_the_engine_may_not_open_the_file_itself(tmp_path: Path) -> None:
             engine._connection.execute(sql)
 
 
-def test_several_files_are_one_table(tmp_path: Path) -> None:
+def test_files_with_equal_headers_are_one_table(tmp_path: Path) -> None:
     for i, rows in enumerate((STORED_ROWS[:30], STORED_ROWS[30:])):
         into_sqlite(tmp_path / f"{i}.sqlite", "", rows)
         into_excel(tmp_path / f"{i}.xlsx", "", rows)
@@ -655,8 +661,8 @@ def test_several_files_are_one_table(tmp_path: Path) -> None:
         exact(ask(table, ROWS_IN_ALL), None)
 
 
-def test_a_folder_of_parquet_is_all_that_is_finished_in_it(tmp_path: Path) -> None:
-    """Files in folders inside it, too, but none that its writer had not finished or has hidden."""
+def test_unfinished_and_hidden_files_of_folders_are_ignored(tmp_path: Path) -> None:
+    """All finished Parquet files are read, also those in subfolders."""
     parts = [("a.parquet", FRAME.iloc[:2]), ("k=a/b.parquet", FRAME.iloc[2:4])]
     parts += [("k=b/c/d.parquet", FRAME.iloc[4:]), ("_old/0/e.parquet", FRAME)]
     parts += [("k=a/_f.parquet", FRAME), (".hidden/g.parquet", FRAME), ("k=a/.h.parquet", FRAME)]

@@ -1,4 +1,4 @@
-"""Numbers of which candidates are made where they are counted: what the engine makes, to the bit."""
+"""Candidates of quantiles from stored numbers equal those from DuckDB, bit by bit."""
 
 from __future__ import annotations
 
@@ -75,19 +75,19 @@ def counts(declared: Declared, frame: pa.Table) -> Counter[tuple[str, int]]:
     return Counter({(KEYS[cell], low + int(v)): int(n) for cell, v, n in found})
 
 
-def expected(rows: list[tuple[str | None, int | None]], low: int, high: int) -> Counter[Any]:
+def expected_counts(rows: list[tuple[str | None, int | None]], low: int, high: int) -> Counter[Any]:
     there = [(key, w) for key, w in rows if key in KEYS and w is not None]
     return Counter((key, min(max(w, low), high)) for key, w in there if w is not None)
 
 
-def ends(kind: pa.DataType) -> tuple[int, int]:
+def limits(kind: pa.DataType) -> tuple[int, int]:
     info = np.iinfo(kind.to_pandas_dtype())
     return int(info.min), int(info.max)
 
 
 def numbers(kind: pa.DataType, low: int, high: int) -> st.SearchStrategy[int]:
     """Return numbers of a type, mostly about its own ends and those that are declared."""
-    least, most = ends(kind)
+    least, most = limits(kind)
     about = [end + i for end in (low, high, least, most, 0) for i in (-1, 0, 1)]
     return st.sampled_from([n for n in about if least <= n <= most])
 
@@ -96,7 +96,9 @@ def numbers(kind: pa.DataType, low: int, high: int) -> st.SearchStrategy[int]:
 @pytest.mark.parametrize("declared_as", ["integer", "number"])
 @pytest.mark.parametrize("bounds", BOUNDS)
 @given(data=st.data())
-def test_they_are_those_of_clamped_numbers(declared_as: str, bounds: str, data: Any) -> None:
+def test_candidates_equal_those_of_clamped_numbers(
+    declared_as: str, bounds: str, data: Any
+) -> None:
     low, high = BOUNDS[bounds]
     if declared_as == "number" and low >= 2**53:
         return  # floats have gaps there, and no step of 1
@@ -106,24 +108,24 @@ def test_they_are_those_of_clamped_numbers(declared_as: str, bounds: str, data: 
     keys, values = [key for key, _ in rows], [w for _, w in rows]
     frame = pa.table({"c": pa.array(keys, pa.string()), "w": pa.array(values, TYPES[name])})
     declared = table(declared_as, low, high)
-    assert counts(declared, frame) == expected(rows, low, high)
+    assert counts(declared, frame) == expected_counts(rows, low, high)
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_of_many_batches(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some with missing numbers, and some without."""
+def test_candidates_of_many_batches(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some batches have missing numbers, some don't."""
     monkeypatch.setattr(vectors, "BATCH_ROWS", 2048)
     rows = [
         ("abz"[i % 3], None if i > 5000 and i % 5 == 0 else (i * 7) % 128) for i in range(9_001)
     ]
     keys, values = [key for key, _ in rows], [w for _, w in rows]
     frame = pa.table({"c": pa.array(keys), "w": pa.array(values, TYPES[name])})
-    assert counts(table("integer", 20, 90), frame) == expected(rows, 20, 90)
+    assert counts(table("integer", 20, 90), frame) == expected_counts(rows, 20, 90)
 
 
 @pytest.mark.parametrize("name", [*TYPES, *OTHERS])
-def test_only_stored_whole_numbers_are(name: str) -> None:
-    """And none of which more is to be done than to clamp them."""
+def test_only_stored_integers_are_counted_directly(name: str) -> None:
+    """And only if they need nothing but clamping."""
 
     def clamped(declared: Declared) -> bool:
         stored = compile_query(median(declared), types).profiles["m"].stored
@@ -164,7 +166,7 @@ def floats(step: Fraction) -> st.SearchStrategy[float]:
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float32(), pa.int64(), pa.string()], ids=str)
 @pytest.mark.parametrize("name", STEPS)
 @given(data=st.data())
-def test_floats_are_those_that_the_engine_makes(name: str, kind: pa.DataType, data: Any) -> None:
+def test_rounded_floats_equal_those_of_duckdb(name: str, kind: pa.DataType, data: Any) -> None:
     declared = declare({"c": {"type": "category", "values": KEYS}, "w": STEPS[name][0] | NUMBER})
     rows = data.draw(
         st.lists(st.tuples(SOME, st.one_of(st.none(), floats(STEPS[name][1]))), max_size=30)
@@ -172,7 +174,7 @@ def test_floats_are_those_that_the_engine_makes(name: str, kind: pa.DataType, da
     frame = pa.table(
         {
             "c": pa.array([key for key, _ in rows], pa.string()),
-            "w": stored([w for _, w in rows], kind),
+            "w": typed_array([w for _, w in rows], kind),
         }
     )
     types = {"c": "VARCHAR", "w": ENGINES[kind]}
@@ -194,7 +196,7 @@ ENGINES = {
 }
 
 
-def stored(values: list[float | None], kind: pa.DataType) -> pa.Array:
+def typed_array(values: list[float | None], kind: pa.DataType) -> pa.Array:
     if pa.types.is_integer(kind):
         fitting = [w if w is None or abs(w) < 2**53 else None for w in values]
         return pa.array([None if w is None else int(w) for w in fitting], kind)
@@ -210,8 +212,8 @@ def dense(engine: Engine, declared: Declared) -> list[int]:
 
 
 @pytest.mark.parametrize("least", [-3.0, 0.0])
-def test_no_float_leaves_its_cell(least: float) -> None:
-    """Not one that an engine would have to give as missing, either."""
+def test_odd_floats_stay_in_their_cell(least: float) -> None:
+    """Even floats that an engine should have given as missing."""
     odd = [math.nan, -math.nan, *ODD]
     batch = pa.record_batch({"cell": pa.array([1] * len(odd), pa.int32()), "v": pa.array(odd)})
     asked = ProfileSql("", "", 7, RoundedFloats("", least, least + 6, int(least)))
@@ -222,7 +224,7 @@ def test_no_float_leaves_its_cell(least: float) -> None:
     st.lists(st.one_of(st.none(), st.integers(-5, 5)), min_size=1, max_size=40),
     st.integers(0, 39),
 )
-def test_numbers_of_a_part_of_an_array(values: list[int | None], start: int) -> None:
+def test_slices_of_arrow_arrays_are_converted(values: list[int | None], start: int) -> None:
     part = pa.array(values, pa.int32()).slice(start)
     there = validity_mask(part)
     assert (there is None) == (None not in part.to_pylist())

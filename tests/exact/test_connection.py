@@ -1,4 +1,4 @@
-"""Connections to DuckDB: what they are opened with, and how they end."""
+"""Connections to DuckDB: settings, and closing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def value(link: duckdb.DuckDBPyConnection, name: str) -> object:
 
 
 @pytest.mark.parametrize("settings", [DEFAULT_SETTINGS, Settings("2 GB", 1)])
-def test_settings_of_a_connection(settings: Settings, tmp_path: Path) -> None:
+def test_connections_are_opened_with_locked_settings(settings: Settings, tmp_path: Path) -> None:
     with open_connection(tmp_path, settings) as link:
         assert not any(value(link, name) for name in LOCKED)
         assert value(link, "temp_directory") == str(tmp_path)
@@ -51,7 +51,7 @@ def test_settings_of_a_connection(settings: Settings, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("problem", [None, KeyboardInterrupt, ValueError])
-def test_it_is_closed_however_its_block_ends(
+def test_connection_is_closed_when_its_block_ends(
     problem: type[BaseException] | None, tmp_path: Path
 ) -> None:
     links = []
@@ -70,7 +70,7 @@ def test_it_is_closed_however_its_block_ends(
     assert is_closed(links[0])
 
 
-def test_settings_that_the_engine_refuses(tmp_path: Path) -> None:
+def test_invalid_duckdb_settings_are_refused(tmp_path: Path) -> None:
     with (
         pytest.raises(DataError, match="DP-ENGINE-004"),
         open_connection(tmp_path, Settings(memory_limit="much")),
@@ -79,8 +79,8 @@ def test_settings_that_the_engine_refuses(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_forked_child_ends_and_leaves_it_open(tmp_path: Path) -> None:
-    """To close it, the child would wait for threads that it does not have."""
+def test_exit_of_a_fork_does_not_close_the_connection(tmp_path: Path) -> None:
+    """Closing would wait for threads that don't exist in the child."""
     with open_connection(tmp_path, DEFAULT_SETTINGS) as link:
         child = os.fork()
         if child == 0:
@@ -93,7 +93,7 @@ def test_a_forked_child_ends_and_leaves_it_open(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_forked_child_leaves_the_block(tmp_path: Path) -> None:
+def test_fork_that_leaves_the_block_does_not_close(tmp_path: Path) -> None:
     child = -1
     with open_connection(tmp_path, DEFAULT_SETTINGS) as link:
         child = os.fork()

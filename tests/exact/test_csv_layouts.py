@@ -43,7 +43,7 @@ def text(
     return above + "\n".join(lines) + "\n" + below
 
 
-def zipped(*names: str, inner: str | bytes = "") -> bytes:
+def zip_archive(*names: str, inner: str | bytes = "") -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         for name in names:
@@ -91,8 +91,8 @@ LAYOUTS: dict[str, tuple[str, str | bytes, dict[str, Any]]] = {
     "stray": ("tsv", text(STRAY, by="\t"), {"quote": "none"}),
     "dump": ("csv", text(QUOTED), {"escape": "\\"}),
     "returns": ("csv", text().replace("\n", "\r"), {}),
-    "archive": ("csv.zip", zipped("a/people.csv", "__MACOSX/x"), {}),
-    "unnamed": ("zip", zipped("people.csv"), {"format": "csv"}),
+    "archive": ("csv.zip", zip_archive("a/people.csv", "__MACOSX/x"), {}),
+    "unnamed": ("zip", zip_archive("people.csv"), {"format": "csv"}),
     "packed": ("csv.bz2", bz2.compress(text().encode()), {}),
     "plain": ("txt", text(by="\t"), {"delimiter": "\t"}),
     "bars": ("psv", text(by="|"), {}),
@@ -114,7 +114,7 @@ def layouts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_sketch_runs_to_the_last_row(layouts: Path) -> None:
+def test_every_sketched_layout_runs_to_the_last_row(layouts: Path) -> None:
     """The sketch unchanged; conditions on typed columns find rows that are read otherwise."""
     where = "age >= 0 and pay > 0 and {day} >= '2024-01-01'"
     asked = "".join(
@@ -136,7 +136,7 @@ def test_every_sketch_runs_to_the_last_row(layouts: Path) -> None:
     assert dprelease.verify(folder).ok
 
 
-def test_a_title_above_two_columns() -> None:
+def test_title_above_the_header_is_detected() -> None:
     """A header with a field less than the rows is one of R only if no names are below it."""
     text = "sex;amount\nm;2\nf;3\nm;4\n"
     assert detect_csv_layout(f"Title\n{text}", ";") == {"header": 2}
@@ -147,7 +147,7 @@ def test_a_title_above_two_columns() -> None:
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_a_sketch_declares_what_differs(name: str, layouts: Path) -> None:
+def test_sketch_declares_the_layout(name: str, layouts: Path) -> None:
     source = read_declaration_source(layouts / f"{name}.yaml")
     assert {key: value for key, value in source.items() if key != "path"} == LAYOUTS[name][2]
 
@@ -174,8 +174,8 @@ NASTY = ["Source: me", "#k0", '"#\nSource", 1', '"k1"', "k,2", '"Total"" x",1', 
 
 
 @pytest.mark.parametrize("line", NASTY)
-def test_no_row_decides_about_others(line: str, tmp_path: Path) -> None:
-    """With a header below titles, comments and notes, a line more at any place adds no other row."""
+def test_added_line_adds_no_other_row(line: str, tmp_path: Path) -> None:
+    """With a header below titles, comments and notes, at any place."""
     source = {"header": "k", "comment": ["#"], "until": "Source", "footer": 1}
     path = tmp_path / "t.csv"
     body = ["k0,1", "# c,1", "k1,2", '"k2",3', "k3,4", "Total,1"]
@@ -188,8 +188,8 @@ def test_no_row_decides_about_others(line: str, tmp_path: Path) -> None:
         assert found[4:] == [0, 0]
 
 
-def test_a_comment_is_a_line_of_its_own(tmp_path: Path) -> None:
-    """And not a line inside of a quoted text, even with doubled quotes and other fields."""
+def test_comment_signs_in_quoted_texts_are_no_comments(tmp_path: Path) -> None:
+    """Even with doubled quotes and other fields on the line."""
     path = tmp_path / "t.csv"
     path.write_text('k,n,t\n"k0",1,"a ""b""\n# no"\n# yes,1,2\nk1, "2", "\n#\n"\nk2,3,"#"\n')
     assert rows_read(path, comment="#") == [1, 1, 1, 0, 0, 0]
@@ -199,10 +199,10 @@ def test_a_comment_is_a_line_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize("escape", ["", "\\"])
 @pytest.mark.parametrize("opened", ["", '"\n'])
 @pytest.mark.parametrize("signs", ['", x', '"\\, '])
-def test_comments_are_found_where_the_engine_is_between_rows(
+def test_comments_are_found_between_rows_as_duckdb_reads_them(
     escape: str, opened: str, signs: str, tmp_path: Path
 ) -> None:
-    """Whatever the line above is: were they not, its row would decide about comments below it."""
+    """Otherwise, the row above would decide whether a line is a comment."""
     path = tmp_path / "t.csv"
     source = {"path": str(path), "comment": "#"} | ({"escape": escape} if escape else {})
     table = declare({"k": {"type": "text"}, "n": {"type": "text"}}, source=source)
@@ -233,7 +233,7 @@ def test_comments_are_found_where_the_engine_is_between_rows(
         ({"quote": "none", "escape": "\\", "delimiter": "\t"}, ["k\tn", 'k0\t"1', "k1\t2"], 2),
     ],
 )  # fmt: skip
-def test_what_lines_are_rows(
+def test_layout_options_select_lines(
     source: dict[str, Any], lines: list[str], read: int, tmp_path: Path
 ) -> None:
     path = tmp_path / "t.csv"
@@ -241,7 +241,7 @@ def test_what_lines_are_rows(
     assert sum(rows_read(path, **source)) == read
 
 
-def test_escapes_of_dumps_without_quotes(tmp_path: Path) -> None:
+def test_backslash_escapes_of_dumps_are_read(tmp_path: Path) -> None:
     r"""As PostgreSQL writes them: \N is missing where it is declared, and \\N is a text."""
     path = tmp_path / "t.tsv"
     written = [r"a\tb", r"\N", r"\\N", r"c\\d\n", "e\x01f", r"e\\f"]
@@ -254,7 +254,7 @@ def test_escapes_of_dumps_without_quotes(tmp_path: Path) -> None:
     assert list(exact(ask(table, {"n": {"count": "*"}}, ["t"]), None)["n"]) == [1, 1, 1, 1]
 
 
-def refused(path: Path, **source: Any) -> str:
+def error_message(path: Path, **source: Any) -> str:
     with pytest.raises(DpReleaseError) as caught:
         rows_read(path, **source)
     return str(caught.value)
@@ -263,17 +263,19 @@ def refused(path: Path, **source: Any) -> str:
 @pytest.mark.parametrize(
     "source", [{"skip": [4]}, {"skip": [2, 5]}, {"skip": [900]}, {"skip": [3], "names": ["k", "n"]}]
 )
-def test_no_line_below_a_row_is_left_out(source: dict[str, Any], tmp_path: Path) -> None:
+def test_options_that_skip_lines_below_a_row_are_refused(
+    source: dict[str, Any], tmp_path: Path
+) -> None:
     """Whose row it is would depend on the rows above it."""
     path = tmp_path / "t.csv"
     path.write_text("k,n\n" + "".join(f"k{i},{i}\n" for i in range(6)))
-    assert "DP-DATA-009" in refused(path, **source)
+    assert "DP-DATA-009" in error_message(path, **source)
 
 
-def test_rows_of_another_width_are_refused_with_both_widths(tmp_path: Path) -> None:
+def test_error_of_wrong_row_width_names_both_widths(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("k,n\nk0,secret,3\nk1,secret,3\nk2,3,4,5\n")
-    words = refused(path)
+    words = error_message(path)
     assert "DP-DATA-024" in words
     assert "has 2 fields" in words
     assert "have 3" in words
@@ -286,14 +288,26 @@ def test_rows_of_another_width_are_refused_with_both_widths(tmp_path: Path) -> N
     ("name", "content", "words"),
     [
         ("w.csv", b"k,n\nk0,1,2,3\nk1,1,2,3\n", "the header of 'w.csv' has 2 fields"),
-        ("two.csv.zip", zipped("a.csv", "b.csv"), "ZIP archive of one text file"),
-        ("two.zip", zipped("a.csv", "b.csv"), "ZIP archive of one text file"),
-        ("inner.csv.zip", zipped("a.xlsx", inner=zipped("a")), "ZIP archive of one text file"),
-        ("inner.zip", zipped("a.xlsx", inner=zipped("a")), "ZIP archive of one text file"),
-        ("inner.jsonl.zip", zipped("a.xlsx", inner=zipped("a")), "ZIP archive of one text file"),
+        ("two.csv.zip", zip_archive("a.csv", "b.csv"), "ZIP archive of one text file"),
+        ("two.zip", zip_archive("a.csv", "b.csv"), "ZIP archive of one text file"),
+        (
+            "inner.csv.zip",
+            zip_archive("a.xlsx", inner=zip_archive("a")),
+            "ZIP archive of one text file",
+        ),
+        (
+            "inner.zip",
+            zip_archive("a.xlsx", inner=zip_archive("a")),
+            "ZIP archive of one text file",
+        ),
+        (
+            "inner.jsonl.zip",
+            zip_archive("a.xlsx", inner=zip_archive("a")),
+            "ZIP archive of one text file",
+        ),
     ],
 )
-def test_files_of_which_no_sketch_is_made(
+def test_sketches_of_unreadable_files_are_refused(
     name: str, content: bytes, words: str, tmp_path: Path
 ) -> None:
     """The error says why, and names the file and no temporary copy of it."""
@@ -307,11 +321,11 @@ def test_files_of_which_no_sketch_is_made(
     assert "/" not in shown.partition("Fix")[0]
 
 
-def test_ends_of_files_that_are_not_as_declared(tmp_path: Path) -> None:
+def test_files_that_do_not_end_as_declared_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(text([["k0", "1"]], ["k", "n"]))
-    assert "DP-DATA-006" in refused(path, until="Source")
+    assert "DP-DATA-006" in error_message(path, until="Source")
     for names in ((), ("a.csv", "b.csv")):
-        (tmp_path / "t.csv.zip").write_bytes(zipped(*names))
-        assert "DP-DATA-009" in refused(tmp_path / "t.csv.zip")
-    assert "DP-DATA-009" in refused(path, header="salary")
+        (tmp_path / "t.csv.zip").write_bytes(zip_archive(*names))
+        assert "DP-DATA-009" in error_message(tmp_path / "t.csv.zip")
+    assert "DP-DATA-009" in error_message(path, header="salary")

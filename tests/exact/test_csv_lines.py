@@ -1,4 +1,4 @@
-"""No line of a CSV file costs others more than Python's own reader, which pandas agrees with."""
+"""No line of a CSV file affects more other lines than in Python's csv module."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEYS = [f"k{i}" for i in range(40)]
 COLUMNS = {"k": {"type": "category", "values": KEYS}}
 
 
-def counted(path: Path) -> list[int]:
+def row_counts(path: Path) -> list[int]:
     """Return how many rows of each key we read."""
     found: list[int] = exact(ask(declare(COLUMNS, source=str(path)), ROWS, ["k"]), None)["rows"]
     return [int(number) for number in found]
@@ -43,7 +43,7 @@ def by_python(path: Path) -> list[int]:
         st.sampled_from(['"', '"', ",", "z", "\\", "\n", "'", '""', "\0", "é"]), max_size=9
     )
 )
-def test_a_line_costs_others_what_it_costs_python(
+def test_damaged_line_loses_no_more_rows_than_in_python(
     line: list[str], quoted: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """A quote that is not closed takes lines that follow, a quote inside of a text does not.
@@ -54,18 +54,18 @@ def test_a_line_costs_others_what_it_costs_python(
     path = tmp_path_factory.mktemp("lines") / "t.csv"
     text = "\n".join(["k,n", *rows[:5], "".join(line), *rows[5:], ""])
     path.write_text(text, encoding="utf-8", newline="")
-    ours, theirs = counted(path), by_python(path)
+    ours, theirs = row_counts(path), by_python(path)
     assert all(mine >= other for mine, other in zip(ours, theirs, strict=True)), line
     assert max(ours) == 1
 
 
 @pytest.mark.parametrize("text", ['5" screen', 'C"T', 'said \\"hi'])
-def test_a_quote_that_nobody_doubled_is_its_own_rows_misfortune(text: str, tmp_path: Path) -> None:
-    """All that follow would be lost with it, did the engine open another text there."""
+def test_undoubled_quote_affects_only_its_own_row(text: str, tmp_path: Path) -> None:
+    """If it opened a quoted text, all rows below would be lost."""
     rows = [f'"{key}","note"' for key in KEYS]
     path = tmp_path / "t.csv"
     path.write_text("\n".join(["k,n", *rows[:5], f'"k0","{text}"', *rows[5:], ""]))
-    assert counted(path)[1:] == [1] * (len(KEYS) - 1)
+    assert row_counts(path)[1:] == [1] * (len(KEYS) - 1)
 
 
 WIDE = st.integers(1, 4)
@@ -102,7 +102,7 @@ def fields(line: str, delimiter: str, quote: str) -> list[str] | None:
     ("dialect", "packed"), thinned(DIALECTS, ["none", "gzip"], together=1), ids=str
 )
 @given(data=st.data(), width=WIDE, ends=st.sampled_from(["\n", "\r\n", "\r"]), last=st.booleans())
-def test_a_line_counts_if_it_has_as_many_fields_as_the_header(
+def test_lines_with_as_many_fields_as_the_header_count(
     dialect: tuple[str, str],
     packed: str,
     data: st.DataObject,
@@ -111,7 +111,7 @@ def test_a_line_counts_if_it_has_as_many_fields_as_the_header(
     last: bool,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    """Whatever is in them and stands in other lines; an empty line is none."""
+    """Whatever is in the fields and in other lines; empty lines don't count."""
     delimiter, quote = dialect
     cells = ["a", "", "NA", "b", quote * 2, f"{quote}c{quote}", f"{quote}x{delimiter}{quote}"]
     cells += [f"{quote}NA{quote}", f"{quote}y{quote * 2}{quote}", " ", "é", f"{quote}q{quote}r"]
@@ -146,19 +146,19 @@ def rows_of(path: Path, dialect: tuple[str, str], names: list[str]) -> list[list
 
 
 @pytest.mark.parametrize("line", ["k1,1,", 'k1,1,""', "k1,1,2", "k1", "", ",k1,1", "k1,1,,"])
-def test_a_field_too_few_or_too_many(line: str, tmp_path: Path) -> None:
+def test_lines_with_a_wrong_number_of_fields_are_left_out(line: str, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(f"k,n\nk0,1\n{line}\nk2,1\nk3,\n")
-    assert counted(path)[:5] == [1, 0, 1, 1, 0]
+    assert row_counts(path)[:5] == [1, 0, 1, 1, 0]
 
 
-def test_a_header_may_have_the_name_of_the_column_more(tmp_path: Path) -> None:
+def test_column_may_have_the_name_of_the_internal_column(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("k,DP_MORE\nk0,1\nk1,1,\nk2,\n")
-    assert counted(path)[:3] == [1, 0, 1]
+    assert row_counts(path)[:3] == [1, 0, 1]
 
 
-def mixed(seed: int) -> str:
+def mixed_line_ends(seed: int) -> str:
     """Return rows of keys whose lines end in one way or another."""
     chosen = random.Random(seed)
     return "".join(f"{key},1{chosen.choice([chr(10), chr(13) + chr(10), chr(13)])}" for key in KEYS)
@@ -166,16 +166,16 @@ def mixed(seed: int) -> str:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("packed", ["none", "gzip"])
-def test_lines_may_end_in_any_way(seed: int, packed: str, tmp_path: Path) -> None:
+def test_mixed_line_ends_are_read(seed: int, packed: str, tmp_path: Path) -> None:
     """Ends of lines are as in pandas; one that is not like the others would stop the engine."""
-    data = ("k,n\n" + mixed(seed)).encode()
+    data = ("k,n\n" + mixed_line_ends(seed)).encode()
     path = tmp_path / ("t.csv.gz" if packed == "gzip" else "t.csv")
     path.write_bytes(gzip.compress(data) if packed == "gzip" else data)
-    assert counted(path) == [1] * len(KEYS)
+    assert row_counts(path) == [1] * len(KEYS)
 
 
 @pytest.mark.parametrize("size", range(1, 8))
-def test_an_end_of_a_line_may_lie_between_two_parts(
+def test_line_end_may_span_two_chunks(
     size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dprelease.exact.reading.plain.CHUNK", size)
@@ -185,8 +185,8 @@ def test_an_end_of_a_line_may_lie_between_two_parts(
     assert plain.read_bytes() == b"a\nb\nc\n\n\n\n"
 
 
-def test_a_file_of_line_feeds_is_read_where_it_is(tmp_path: Path) -> None:
-    """A copy would take as much room again, for nothing."""
+def test_file_with_line_feeds_is_not_copied(tmp_path: Path) -> None:
+    """A copy would need the same space again."""
     file, plain = tmp_path / "t.csv", tmp_path / "plain"
     file.write_bytes(b"a\nb\n")
     plain.touch()
@@ -195,16 +195,16 @@ def test_a_file_of_line_feeds_is_read_where_it_is(tmp_path: Path) -> None:
     assert plain.resolve() == file.resolve()
 
 
-def test_a_text_with_an_end_of_a_line_outside_of_quotes_is_two_rows(tmp_path: Path) -> None:
+def test_line_end_outside_quotes_starts_a_row(tmp_path: Path) -> None:
     """As the manual says of what is not protected: writers have to quote such texts."""
     path = tmp_path / "t.csv"
     path.write_bytes(b"k,n\nk0,1\nk1,x\rk2,1\n")
-    assert counted(path)[:4] == [1, 1, 1, 0]
+    assert row_counts(path)[:4] == [1, 1, 1, 0]
     path.write_bytes(b'k,n\nk0,1\nk1,"x\rk2,1"\n')
-    assert counted(path)[:4] == [1, 1, 0, 0]
+    assert row_counts(path)[:4] == [1, 1, 0, 0]
 
 
-def test_a_line_that_ends_a_file_in_old_programs_is_no_row(tmp_path: Path) -> None:
+def test_line_with_the_dos_end_of_file_mark_is_no_row(tmp_path: Path) -> None:
     """Wherever it is: no other row decides whether it counts."""
     path = tmp_path / "t.csv"
     for text in ("k\nk1\n\x1a", "k\r\n\x1a\r\nk1\r\n", "k\nk1\n\x1a\n"):

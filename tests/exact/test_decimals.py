@@ -1,4 +1,4 @@
-"""Decimals of any width are the numbers that they say: how wide they are is often up to one row."""
+"""Decimals of any width are read exactly: one row may decide the width."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def answers(
 @pytest.mark.parametrize(
     "kind", [pa.decimal128(8, 8), pa.decimal128(9, 8), pa.decimal128(38, 38), *WIDE], ids=str
 )
-def test_keys_are_found_in_decimals_of_any_width(kind: pa.DataType, tmp_path: Path) -> None:
+def test_decimal_keys_of_any_width_are_matched(kind: pa.DataType, tmp_path: Path) -> None:
     """The engine leaves out the zero before the point where a type has no digits there."""
     said = ["0.1", "0.25", "0.25", "-0.25", "0.000003", "0.3", None]
     held = [None if one is None else Decimal(one) for one in said]
@@ -70,7 +70,7 @@ def test_keys_are_found_in_decimals_of_any_width(kind: pa.DataType, tmp_path: Pa
     assert found == {key: {"n": [1, 2, 1, 1, 0]} for key in found}
 
 
-def test_a_row_that_needs_more_digits_moves_no_other_cell(tmp_path: Path) -> None:
+def test_row_with_more_digits_changes_no_other_cell(tmp_path: Path) -> None:
     """Writers take the type of a column from its largest value."""
     columns = {"c": KEYS, "g": {"type": "category", "values": ["a", "b"]}, "w": CENTS}
     halves = [Decimal(i).scaleb(-3) for i in range(5, 100_000, 990)]
@@ -93,7 +93,7 @@ def test_a_row_that_needs_more_digits_moves_no_other_cell(tmp_path: Path) -> Non
 
 
 @given(values=st.lists(st.decimals(-1000, 1000, places=30), min_size=8, max_size=20))
-def test_wide_decimals_are_read_as_what_they_are(values: list[Decimal]) -> None:
+def test_wide_decimals_are_read_exactly(values: list[Decimal]) -> None:
     """Arrow's own cast to floats is off for 55 % of such decimals below one."""
     read = to_readable_type(pa.array(values, pa.decimal256(60, 30)))
     assert read is not None
@@ -112,7 +112,7 @@ def test_wide_decimals_are_read_as_what_they_are(values: list[Decimal]) -> None:
         ("0", "DECIMAL(2, 2)", "0"),
     ],
 )
-def test_texts_of_decimals_tell_nothing_of_their_type(said: str, kind: str, text: str) -> None:
+def test_text_of_a_decimal_does_not_depend_on_its_type(said: str, kind: str, text: str) -> None:
     """The engine leaves out the zero before the point where a type has no digits there."""
     with duckdb.connect() as link:
         asked = f"SELECT {text_sql('v', 'DECIMAL')} FROM (SELECT '{said}'::{kind} AS v)"
@@ -123,8 +123,8 @@ def test_texts_of_decimals_tell_nothing_of_their_type(said: str, kind: str, text
     values=st.lists(st.decimals(-1000, 1000, places=30), max_size=20),
     kind=st.sampled_from(["median", "sum", "count"]),
 )
-def test_wide_decimals_are_the_floats_next_to_them(values: list[Decimal], kind: str) -> None:
-    """As all decimals are: the nearest float, and no other."""
+def test_wide_decimals_become_the_nearest_floats(values: list[Decimal], kind: str) -> None:
+    """Like all other decimals."""
     column = {"type": "number", "lower": -900, "upper": 900, "step": "0.25"}
     wide = pa.table({"w": pa.array(values, pa.decimal256(60, 30))})
     floats = pa.table({"w": pa.array([float(Fraction(v)) for v in values], pa.float64())})
@@ -145,8 +145,8 @@ def _parts(profile: Any) -> list[Any]:
     return [pairs.starts, pairs.values, pairs.counts]
 
 
-def test_integers_and_ids_of_wide_decimals_are_all_their_digits(tmp_path: Path) -> None:
-    """Two ids beyond 2^53 stay two, and a fraction is no integer, however large."""
+def test_integers_and_ids_keep_all_digits_of_wide_decimals(tmp_path: Path) -> None:
+    """Ids above 2^53 stay distinct, and a large fraction is no integer."""
     columns = {"p": {"type": "integer"}, "i": {"type": "integer", "lower": 0, "upper": 9}}
     unit = {"id": "p", "max_groups": 1, "max_rows_per_group": 1}
     ids = [Decimal(2**60), Decimal(2**60 + 1), Decimal(2**60 + 1), Decimal(7)]
@@ -162,8 +162,8 @@ def test_integers_and_ids_of_wide_decimals_are_all_their_digits(tmp_path: Path) 
         assert found == {key: {"n": [2]} for key in found}
 
 
-def test_files_of_which_some_hold_wide_decimals(tmp_path: Path) -> None:
-    """Each is read by its own types."""
+def test_files_with_different_decimal_types_are_one_table(tmp_path: Path) -> None:
+    """Each file is read by its own types."""
     columns = {"c": KEYS, "w": CENTS}
     kinds = [pa.decimal128(10, 4), pa.decimal256(44, 8), pa.float64(), pa.decimal256(40, 4)]
     for i, kind in enumerate(kinds):
@@ -178,10 +178,10 @@ def test_files_of_which_some_hold_wide_decimals(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [pa.decimal128(20, 2), pa.decimal256(40, 2)], ids=str)
 @pytest.mark.parametrize("several", [False, True])
-def test_what_decimals_can_not_say_is_refused_of_all(
+def test_keys_that_decimals_can_not_distinguish_are_refused(
     kind: pa.DataType, several: bool, tmp_path: Path
 ) -> None:
-    """Two declared values are one number; were a wide one a text, they would be told apart."""
+    """Two declared values are one number, for wide and other decimals."""
     column = {"type": "category", "values": ["1", "01"]}
     held = pa.table({"c": pa.array([Decimal(1)], kind)})
     pq.write_table(held, tmp_path / "0.parquet")
@@ -194,10 +194,10 @@ def test_what_decimals_can_not_say_is_refused_of_all(
         exact(ask(declare({"c": column}), COUNT, ["c"]), held)
 
 
-def test_who_can_not_read_them_refuses_them(
+def test_wide_decimals_are_refused_without_arrow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Spark has no such type, and what the engine would make of them is not what they say."""
+    """Spark has no such type, and DuckDB would read other numbers."""
     monkeypatch.setattr(Engine, "_can_use_arrow", False)
     frame = pa.table({"w": pa.array([Decimal("0.07")], pa.decimal256(40, 2))})
     pq.write_table(frame, tmp_path / "rows.parquet")
@@ -208,7 +208,7 @@ def test_who_can_not_read_them_refuses_them(
 
 @pytest.mark.parametrize("declared", ["date", "timestamp"])
 @pytest.mark.parametrize("kind", [pa.decimal128(20, 2), pa.decimal256(40, 2)], ids=str)
-def test_decimals_are_no_days_whatever_their_width(kind: pa.DataType, declared: str) -> None:
+def test_decimals_as_dates_are_refused(kind: pa.DataType, declared: str) -> None:
     table = declare({"w": {"type": declared}})
     frame = pa.table({"w": pa.array([Decimal(1), None], kind)})
     with pytest.raises(DataError, match="DP-DATA-004"):

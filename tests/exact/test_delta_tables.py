@@ -1,4 +1,4 @@
-"""Delta Lake tables: a version has the rows that its log says, or is refused before rows are read."""
+"""Delta Lake tables: a version has the rows of its log, or is refused before rows are read."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ COLUMNS: dict[str, Any] = {
 Row = dict[str, Any]
 
 
-def counted(folder: Path, version: int | None = None, **columns: Any) -> dict[str, list[int]]:
+def city_totals(folder: Path, version: int | None = None, **columns: Any) -> dict[str, list[int]]:
     """Return the rows and the pay of each city, as the engine reads them."""
     source = {"path": str(folder), "format": "delta"} | (
         {} if version is None else {"version": version}
@@ -52,7 +52,7 @@ def counted(folder: Path, version: int | None = None, **columns: Any) -> dict[st
     return {name: vector.tolist() for name, vector in found.items()}
 
 
-def expected(rows: list[Row]) -> dict[str, list[int]]:
+def expected_totals(rows: list[Row]) -> dict[str, list[int]]:
     """Return the same from rows in Python."""
     cities = [[row for row in rows if row["city"] == city] for city in COLUMNS["city"]["values"]]
     return {
@@ -62,21 +62,21 @@ def expected(rows: list[Row]) -> dict[str, list[int]]:
     }
 
 
-def made(rows: list[Row]) -> pa.Table:
+def arrow_table(rows: list[Row]) -> pa.Table:
     return pa.Table.from_pylist(rows, SCHEMA)
 
 
-def refused(
+def assert_refused(
     folder: Path, words: str, version: int | None = None, code: str = "DP-DATA-024"
 ) -> DataError:
     with pytest.raises(DataError, match=words) as caught:
-        counted(folder, version)
+        city_totals(folder, version)
     assert (caught.value.code, caught.value.state) == (code, State.NOTHING)
     return caught.value
 
 
 @pytest.mark.parametrize("by", [None, ["city"], ["city", "day"]], ids=str)
-def test_every_version_has_its_rows(by: list[str] | None, tmp_path: Path) -> None:
+def test_every_delta_version_has_its_rows(by: list[str] | None, tmp_path: Path) -> None:
     """Of appends, updates, deletions, compaction, checkpoints and overwriting, as deltalake reads it."""
     folder, history = tmp_path / "people 100%", dict[int, list[Row]]()
 
@@ -84,22 +84,22 @@ def test_every_version_has_its_rows(by: list[str] | None, tmp_path: Path) -> Non
         history[DeltaTable(folder).version()] = rows
         return rows
 
-    write_deltalake(folder, made(ROWS[:20]), partition_by=by)
+    write_deltalake(folder, arrow_table(ROWS[:20]), partition_by=by)
     note(ROWS[:20])
-    write_deltalake(folder, made(ROWS[20:]), mode="append")
+    write_deltalake(folder, arrow_table(ROWS[20:]), mode="append")
     note(ROWS)
     DeltaTable(folder).delete("person >= 30")
     rows = note(ROWS[:30])
     DeltaTable(folder).create_checkpoint()
     DeltaTable(folder).update(updates={"pay": "pay + 7"}, predicate="city = 'Oslo'")
     rows = note([row | {"pay": row["pay"] + 7 * (row["city"] == "Oslo")} for row in rows])
-    write_deltalake(folder, made(ROWS[:3]), mode="append")
+    write_deltalake(folder, arrow_table(ROWS[:3]), mode="append")
     rows = note([*rows, *ROWS[:3]])
     DeltaTable(folder).optimize.compact()
     note(rows)
     DeltaTable(folder).create_checkpoint()
     begin = DeltaTable(folder).version()
-    write_deltalake(folder, made(ROWS[5:9]), mode="overwrite")
+    write_deltalake(folder, arrow_table(ROWS[5:9]), mode="overwrite")
     note(ROWS[5:9])
     DeltaTable(folder).delete()
     note([])
@@ -107,19 +107,19 @@ def test_every_version_has_its_rows(by: list[str] | None, tmp_path: Path) -> Non
     for version, rows in history.items():
         listed = {Path(uri).name for uri in DeltaTable(folder, version=version).file_uris()}
         assert {path.name for path in delta_log.read_version(folder, version).paths} == listed
-        assert counted(folder, version) == expected(rows)
-    assert counted(folder) == expected([])
+        assert city_totals(folder, version) == expected_totals(rows)
+    assert city_totals(folder) == expected_totals([])
     for commit in range(begin):  # the log may be cleaned up to a checkpoint
         (folder / "_delta_log" / f"{commit:020}.json").unlink()
-    assert counted(folder, 6) == expected(history[6])
-    refused(folder, "does not have all commits that version 4 needs", 4)
+    assert city_totals(folder, 6) == expected_totals(history[6])
+    assert_refused(folder, "does not have all commits that version 4 needs", 4)
 
 
-def test_limits_of_a_person_hold_across_files(tmp_path: Path) -> None:
-    """Rows of one person in several files and partitions are one person's."""
+def test_contribution_limits_hold_across_delta_files(tmp_path: Path) -> None:
+    """Rows of one person in several files and partitions count as one person's."""
     for i in range(3):
         rows = [{"person": 1, "city": city, "pay": i} for city in ("Bern", "Oslo")]
-        write_deltalake(tmp_path, made(rows), mode="append", partition_by=["city"])
+        write_deltalake(tmp_path, arrow_table(rows), mode="append", partition_by=["city"])
     unit = {"id": "person", "max_groups": 1, "max_rows_per_group": 2}
     table = declare(COLUMNS, source={"path": str(tmp_path), "format": "delta"}, privacy_unit=unit)
     assert exact(ask(table, {"rows": {"count": "*"}}, ["city"]), None)["rows"].sum() == 2
@@ -128,12 +128,12 @@ def test_limits_of_a_person_hold_across_files(tmp_path: Path) -> None:
     ]
 
 
-def test_columns_that_were_added_later_are_missing_in_older_files(tmp_path: Path) -> None:
-    write_deltalake(tmp_path, made(ROWS[:7]).drop_columns(["pay", "day"]))
-    write_deltalake(tmp_path, made(ROWS[7:]), mode="append", schema_mode="merge")
+def test_added_delta_columns_are_missing_in_older_files(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, arrow_table(ROWS[:7]).drop_columns(["pay", "day"]))
+    write_deltalake(tmp_path, arrow_table(ROWS[7:]), mode="append", schema_mode="merge")
     older = [row | {"pay": None, "day": None} for row in ROWS[:7]]
-    assert counted(tmp_path) == expected([*older, *ROWS[7:]])
-    refused(tmp_path, "has no column", 0, code="DP-DATA-002")
+    assert city_totals(tmp_path) == expected_totals([*older, *ROWS[7:]])
+    assert_refused(tmp_path, "has no column", 0, code="DP-DATA-002")
 
 
 def log(folder: Path, version: int, *actions: Row) -> None:
@@ -167,7 +167,7 @@ def metadata(
     }  # fmt: skip
 
 
-def added(folder: Path, name: str, table: pa.Table, **more: Any) -> Row:
+def add_file(folder: Path, name: str, table: pa.Table, **more: Any) -> Row:
     """Write a file, and return the action that adds it."""
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(table, folder / name)
@@ -178,14 +178,14 @@ def added(folder: Path, name: str, table: pa.Table, **more: Any) -> Row:
 
 def simple(folder: Path, *more: Row, first: Row | None = None, **fields: Any) -> Row:
     """Make a table of one file, and return the action that adds it."""
-    action = added(folder, "p.parquet", made(ROWS), **fields)
+    action = add_file(folder, "p.parquet", arrow_table(ROWS), **fields)
     log(folder, 0, first or protocol(), metadata(), action, *more)
     return action
 
 
 @pytest.mark.parametrize("mode", ["name", "id"])
-def test_columns_that_were_renamed(mode: str, tmp_path: Path) -> None:
-    """By column mapping; also a name that another column had before."""
+def test_renamed_delta_columns_are_read(mode: str, tmp_path: Path) -> None:
+    """By column mapping, also to a former name of another column."""
     key = "delta.columnMapping"
     fields = [
         (name, kind, {f"{key}.id": i, f"{key}.physicalName": f"col-{i}"})
@@ -199,31 +199,31 @@ def test_columns_that_were_renamed(mode: str, tmp_path: Path) -> None:
         own = [field.with_name(f"other {field.name}") for field in own]
     other = pa.array(["secret"] * 42)
     rows = pa.table(
-        [*made(ROWS).columns, other], schema=pa.schema([*own, pa.field("pay", pa.string())])
+        [*arrow_table(ROWS).columns, other], schema=pa.schema([*own, pa.field("pay", pa.string())])
     )
     parts = {"col-1": "Oslo"}
-    first = added(tmp_path, "1.parquet", rows)
+    first = add_file(tmp_path, "1.parquet", rows)
     settings = metadata(fields, **{f"{key}.mode": mode})
     log(tmp_path, 0, protocol(2), settings, first)
-    assert counted(tmp_path) == expected(ROWS)
+    assert city_totals(tmp_path) == expected_totals(ROWS)
     (tmp_path / "by").mkdir()
     settings = metadata(fields, ("city",), **{f"{key}.mode": mode})
-    second = added(
+    second = add_file(
         tmp_path / "by", "2.parquet", rows.drop_columns([own[1].name]), partitionValues=parts
     )
     log(tmp_path / "by", 0, protocol(3, "columnMapping"), settings, second)
-    assert counted(tmp_path / "by") == expected([row | {"city": "Oslo"} for row in ROWS])
+    assert city_totals(tmp_path / "by") == expected_totals([row | {"city": "Oslo"} for row in ROWS])
     if mode == "id":  # written by a program that knows no ids
-        plain = pa.table(made(ROWS).columns, names=[f"col-{i}" for i in range(4)])
-        log(tmp_path, 1, added(tmp_path, "3.parquet", plain))
-        refused(tmp_path, "have no ids")
+        plain = pa.table(arrow_table(ROWS).columns, names=[f"col-{i}" for i in range(4)])
+        log(tmp_path, 1, add_file(tmp_path, "3.parquet", plain))
+        assert_refused(tmp_path, "have no ids")
 
 
-def test_files_with_deleted_rows_are_refused(tmp_path: Path) -> None:
+def test_deletion_vectors_are_refused(tmp_path: Path) -> None:
     """The table itself may allow deletion vectors, as long as no file has one."""
     feature = protocol(3, "deletionVectors")
     action = simple(tmp_path, first=feature)
-    assert counted(tmp_path) == expected(ROWS)
+    assert city_totals(tmp_path) == expected_totals(ROWS)
     vector = {
         "storageType": "u",
         "pathOrInlineDv": "x",
@@ -237,11 +237,11 @@ def test_files_with_deleted_rows_are_refused(tmp_path: Path) -> None:
         {"remove": {"path": "p.parquet"}},
         {"add": action["add"] | {"deletionVector": vector}},
     )
-    assert "PURGE" in refused(tmp_path, "deletion vectors").fix
-    assert counted(tmp_path, 0) == expected(ROWS)
+    assert "PURGE" in assert_refused(tmp_path, "deletion vectors").fix
+    assert city_totals(tmp_path, 0) == expected_totals(ROWS)
     gone = {"remove": {"path": "p.parquet", "deletionVector": vector}}
-    log(tmp_path, 2, gone, added(tmp_path, "q.parquet", made(ROWS[:5])))
-    assert counted(tmp_path) == expected(ROWS[:5])
+    log(tmp_path, 2, gone, add_file(tmp_path, "q.parquet", arrow_table(ROWS[:5])))
+    assert city_totals(tmp_path) == expected_totals(ROWS[:5])
 
 
 WRONG: dict[str, tuple[str, Callable[[Path], object]]] = {
@@ -264,21 +264,21 @@ WRONG: dict[str, tuple[str, Callable[[Path], object]]] = {
     ),
     "other upper case": (
         "other upper or lower case",
-        lambda at: log(at, 0, protocol(), metadata(), added(at, "p.parquet", made(ROWS).rename_columns(["Person", *SCHEMA.names[1:]]))),
+        lambda at: log(at, 0, protocol(), metadata(), add_file(at, "p.parquet", arrow_table(ROWS).rename_columns(["Person", *SCHEMA.names[1:]]))),
     ),
     "a partition that is no date": (
         "can't be read exactly",
-        lambda at: log(at, 0, protocol(), metadata(partitions=("day",)), added(at, "p.parquet", made(ROWS).drop_columns(["day"]), partitionValues={"day": "secret"})),
+        lambda at: log(at, 0, protocol(), metadata(partitions=("day",)), add_file(at, "p.parquet", arrow_table(ROWS).drop_columns(["day"]), partitionValues={"day": "secret"})),
     ),
     "an instant without a zone": (
         "can't be read exactly",
-        lambda at: log(at, 0, protocol(), metadata([*FIELDS[:3], ("day", "timestamp")], ("day",)), added(at, "p.parquet", made(ROWS).drop_columns(["day"]), partitionValues={"day": "2024-01-01 00:00:00"})),
+        lambda at: log(at, 0, protocol(), metadata([*FIELDS[:3], ("day", "timestamp")], ("day",)), add_file(at, "p.parquet", arrow_table(ROWS).drop_columns(["day"]), partitionValues={"day": "2024-01-01 00:00:00"})),
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_tables_that_can_not_be_read_exactly_are_refused(case: str, tmp_path: Path) -> None:
+def test_inexact_delta_tables_are_refused(case: str, tmp_path: Path) -> None:
     words, make = WRONG[case]
     make(tmp_path / "t")
     if case == "a file twice":
@@ -286,8 +286,8 @@ def test_tables_that_can_not_be_read_exactly_are_refused(case: str, tmp_path: Pa
         text = (tmp_path / "t/_delta_log" / f"{0:020}.json").read_text()
         (tmp_path / "t/_delta_log" / f"{0:020}.json").write_text(text.replace("2117", str(size)))
     if case == "a folder above":
-        pq.write_table(made(ROWS), tmp_path / "p.parquet")
-    assert "secret" not in str(refused(tmp_path / "t", words))
+        pq.write_table(arrow_table(ROWS), tmp_path / "p.parquet")
+    assert "secret" not in str(assert_refused(tmp_path / "t", words))
 
 
 @pytest.mark.parametrize(
@@ -301,42 +301,42 @@ def test_tables_that_can_not_be_read_exactly_are_refused(case: str, tmp_path: Pa
         '{"add": {"path": "p", "size": "secret"}}',
     ],
 )
-def test_damaged_logs(text: str, tmp_path: Path) -> None:
+def test_damaged_delta_logs_are_refused(text: str, tmp_path: Path) -> None:
     simple(tmp_path)
     (tmp_path / "_delta_log" / f"{0:020}.json").write_text(text)
-    found = refused(tmp_path, "can't be opened as a Delta Lake table", code="DP-DATA-001")
+    found = assert_refused(tmp_path, "can't be opened as a Delta Lake table", code="DP-DATA-001")
     assert "secret" not in str(found)
 
 
-def test_damaged_checkpoints(tmp_path: Path) -> None:
+def test_damaged_delta_checkpoints_are_refused(tmp_path: Path) -> None:
     simple(tmp_path)
     DeltaTable(tmp_path).create_checkpoint()
     (tmp_path / "_delta_log" / f"{0:020}.json").unlink()
-    assert counted(tmp_path) == expected(ROWS)
+    assert city_totals(tmp_path) == expected_totals(ROWS)
     checkpoint = tmp_path / "_delta_log" / f"{0:020}.checkpoint.parquet"
     held = pq.read_table(checkpoint)
     for name in ("1.0000000002", "2.0000000002"):  # in two parts
         part = checkpoint.with_name(f"{0:020}.checkpoint.000000000{name}.parquet")
         pq.write_table(held.slice(0, 1) if name[0] == "1" else held.slice(1), part)
     checkpoint.unlink()
-    assert counted(tmp_path) == expected(ROWS)
+    assert city_totals(tmp_path) == expected_totals(ROWS)
     part.unlink()
-    refused(tmp_path, "all commits that version 0 needs")
+    assert_refused(tmp_path, "all commits that version 0 needs")
     checkpoint.write_bytes(b"secret")
-    refused(tmp_path, "can't be opened", code="DP-DATA-001")
+    assert_refused(tmp_path, "can't be opened", code="DP-DATA-001")
 
 
 @pytest.mark.parametrize("place", ["log", "file"])
 def test_ids_with_collations_are_refused(place: str, tmp_path: Path) -> None:
-    """Spark notes them in the schema of the log, and in files; also of a column that was renamed."""
+    """Spark records them in the schema of the log and in files, also for renamed columns."""
     key, noted = "delta.columnMapping", {"__COLLATIONS": {"city": "spark.UTF8_LCASE"}}
     own = {f"{key}.id": 1, f"{key}.physicalName": "col-1"}
     fields = [("city", "string", own | (noted if place == "log" else {}))]
-    rows = made(ROWS).select(["city"]).rename_columns(["col-1"])
+    rows = arrow_table(ROWS).select(["city"]).rename_columns(["col-1"])
     if place == "file":
         note = {"name": "col-1", "metadata": {"__COLLATIONS": {"col-1": "spark.UTF8_LCASE"}}}
         rows = rows.replace_schema_metadata({SPARK_NOTE: json.dumps({"fields": [note]})})
-    action = added(tmp_path, "p.parquet", rows)
+    action = add_file(tmp_path, "p.parquet", rows)
     log(tmp_path, 0, protocol(2), metadata(fields, **{f"{key}.mode": "name"}), action)
     unit = {"id": "city", "max_groups": 1, "max_rows_per_group": 1}
     source = {"path": str(tmp_path), "format": "delta"}
@@ -346,60 +346,60 @@ def test_ids_with_collations_are_refused(place: str, tmp_path: Path) -> None:
     assert "UTF8_LCASE" in caught.value.cause
 
 
-def test_pipes_are_not_opened(tmp_path: Path) -> None:
+def test_pipes_in_delta_folders_are_not_opened(tmp_path: Path) -> None:
     action = simple(tmp_path)
     commit = tmp_path / "_delta_log" / f"{0:020}.json"
     os.mkfifo(commit.with_name(f"{1:020}.json"))
     os.mkfifo(commit.with_name(f"{2:020}.checkpoint.parquet"))
     for version in (1, 2):
-        refused(tmp_path, "can't be opened", version, code="DP-DATA-001")
-    assert counted(tmp_path, 0) == expected(ROWS)
+        assert_refused(tmp_path, "can't be opened", version, code="DP-DATA-001")
+    assert city_totals(tmp_path, 0) == expected_totals(ROWS)
     (tmp_path / "p.parquet").unlink()
     os.mkfifo(tmp_path / "p.parquet")
-    refused(tmp_path, "do not exist any more", 0)
+    assert_refused(tmp_path, "do not exist any more", 0)
     assert action["add"]["path"] == "p.parquet"
 
 
-def test_versions_that_do_not_exist(tmp_path: Path) -> None:
+def test_missing_delta_versions_are_refused(tmp_path: Path) -> None:
     simple(tmp_path)
-    assert "up to 0" in refused(tmp_path, "no version 1", 1).fix
+    assert "up to 0" in assert_refused(tmp_path, "no version 1", 1).fix
     shutil.rmtree(tmp_path / "_delta_log")
-    refused(tmp_path, "can't be opened", code="DP-DATA-001")
+    assert_refused(tmp_path, "can't be opened", code="DP-DATA-001")
     (tmp_path / "_delta_log").mkdir()
-    refused(tmp_path, "has no version")
+    assert_refused(tmp_path, "has no version")
 
 
-def test_files_keep_their_own_types(tmp_path: Path) -> None:
+def test_delta_files_are_read_by_their_own_types(tmp_path: Path) -> None:
     """As after type widening, and as Spark writes timestamps: INT96, or in milliseconds."""
-    wide = made(ROWS[:20]).set_column(2, "pay", pa.array(range(20), pa.int64()))
+    wide = arrow_table(ROWS[:20]).set_column(2, "pay", pa.array(range(20), pa.int64()))
     times = [datetime(2024, 1, 1 + i % 3, 23) for i in range(20)]
     late = wide.set_column(3, "day", pa.array(times, pa.timestamp("us", "UTC")))
     (tmp_path / "t").mkdir()
-    actions = [added(tmp_path / "t", "0.parquet", made(ROWS))]
+    actions = [add_file(tmp_path / "t", "0.parquet", arrow_table(ROWS))]
     for i, options in enumerate(
         [{"use_deprecated_int96_timestamps": True}, {"coerce_timestamps": "ms"}]
     ):
-        actions.append(added(tmp_path / "t", f"{i + 1}.parquet", late))
+        actions.append(add_file(tmp_path / "t", f"{i + 1}.parquet", late))
         pq.write_table(late, tmp_path / f"t/{i + 1}.parquet", **options)
         actions[-1]["add"]["size"] = (tmp_path / f"t/{i + 1}.parquet").stat().st_size
     fields = [*FIELDS[:2], ("pay", "long"), ("day", "timestamp")]
     log(tmp_path / "t", 0, protocol(3, "typeWidening", "timestampNtz"), metadata(fields), *actions)
     narrow = [row | {"pay": i, "day": times[i].date()} for i, row in enumerate(ROWS[:20])]
-    assert counted(tmp_path / "t") == expected([*ROWS, *narrow, *narrow])
+    assert city_totals(tmp_path / "t") == expected_totals([*ROWS, *narrow, *narrow])
 
 
 @pytest.mark.parametrize("kind", ["long", "decimal(5,2)", "string", "date", "boolean"])
-def test_partitions_of_every_type(kind: str, tmp_path: Path) -> None:
-    """The log's texts are the values that a file would store; an empty text is missing."""
+def test_delta_partition_values_of_every_type(kind: str, tmp_path: Path) -> None:
+    """Texts of the log mean the values that a file would store; an empty text is missing."""
     texts = {
         "long": ["-9223372036854775808", "7", "007"], "decimal(5,2)": ["-1.50", "7", "0.25"],
         "string": ["'", " ", "NULL"], "date": ["2024-02-29", "0001-01-01", "9999-12-31"],
         "boolean": ["true", "false"],
     }[kind]  # fmt: skip
     types = {"long": "integer", "decimal(5,2)": "number", "string": "text", "date": "date"}
-    table = made(ROWS[:2]).drop_columns(["pay"])
+    table = arrow_table(ROWS[:2]).drop_columns(["pay"])
     actions = [
-        added(tmp_path, f"{i}.parquet", table, partitionValues={"p": text})
+        add_file(tmp_path, f"{i}.parquet", table, partitionValues={"p": text})
         for i, text in enumerate([*texts, "", None])
     ]
     fields = [*FIELDS[:2], ("p", kind)]
@@ -435,23 +435,23 @@ def test_partitions_of_every_type(kind: str, tmp_path: Path) -> None:
         ("1", "DOUBLE"), ("x", "BLOB"),
     ],
 )  # fmt: skip
-def test_texts_of_logs_that_can_not_be_read(text: str, kind: str) -> None:
+def test_invalid_partition_values_are_not_read(text: str, kind: str) -> None:
     assert constant_sql(text, kind) is None
 
 
-def test_files_that_were_removed_are_never_opened(tmp_path: Path) -> None:
+def test_removed_delta_files_are_never_opened(tmp_path: Path) -> None:
     """Nor is a file that no version lists, in a folder of a partition."""
-    write_deltalake(tmp_path, made(ROWS), partition_by=["city"])
+    write_deltalake(tmp_path, arrow_table(ROWS), partition_by=["city"])
     before = {*delta_log.read_version(tmp_path, 0).paths}
     DeltaTable(tmp_path).delete("city = 'Bern'")
     (gone,) = before - {*delta_log.read_version(tmp_path, 1).paths}
     gone.write_bytes(b"secret")
-    pq.write_table(made(ROWS), gone.with_name("orphan.parquet"))
-    assert counted(tmp_path) == expected([row for row in ROWS if row["city"] != "Bern"])
-    assert "secret" not in str(refused(tmp_path, "another size", 0))
+    pq.write_table(arrow_table(ROWS), gone.with_name("orphan.parquet"))
+    assert city_totals(tmp_path) == expected_totals([row for row in ROWS if row["city"] != "Bern"])
+    assert "secret" not in str(assert_refused(tmp_path, "another size", 0))
     DeltaTable(tmp_path).vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
     gone.unlink(missing_ok=True)
-    assert "VACUUM" in refused(tmp_path, "do not exist any more", 0).fix
+    assert "VACUUM" in assert_refused(tmp_path, "do not exist any more", 0).fix
 
 
 @pytest.mark.parametrize(
@@ -465,6 +465,6 @@ def test_files_that_were_removed_are_never_opened(tmp_path: Path) -> None:
         ({"path": "t", "format": "delta", "table": "x"}, "DP-SCHEMA-011"),
     ],
 )
-def test_sources_that_are_declared_wrongly(source: Row, code: str) -> None:
+def test_wrong_delta_sources_are_refused(source: Row, code: str) -> None:
     with pytest.raises(DpReleaseError, match=code):
         declare(COLUMNS, source=source)

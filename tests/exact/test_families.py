@@ -25,10 +25,10 @@ from tests.exact.families import (
     SUMS,
     TRACTS,
     UNALLOCATED,
+    engine_vectors,
     family,
-    found,
+    reference_vectors,
     unit_of,
-    wanted,
 )
 from tests.exact.reference import Row
 from tests.exact.test_reference import breaches, units_of
@@ -44,11 +44,11 @@ UNITS = [ROW_UNIT, unit_of(1, 1), unit_of(2, 2), unit_of(50, 3), unit_of(3, 2, 4
 )
 @examples(1)
 @given(rows=st.lists(ROWS, min_size=6, max_size=24))
-def test_tables_equal_the_reference(
+def test_families_equal_the_reference(
     asked: str, columns: str, unit: str, nulls: tuple[str, str], rows: list[Row]
 ) -> None:
     queries = family(asked, columns, unit, nulls)
-    assert found(queries, rows) == wanted(queries, rows)
+    assert engine_vectors(queries, rows) == reference_vectors(queries, rows)
 
 
 @pytest.mark.share(0.25)
@@ -57,12 +57,12 @@ def test_tables_equal_the_reference(
 )
 @examples(1)
 @given(rows=st.lists(ROWS, max_size=24))
-def test_whole_numbers_add_up(
+def test_true_integers_of_families_add_up(
     asked: str, unit: str, nulls: tuple[str, str], rows: list[Row]
 ) -> None:
-    """Each table is what any finer one adds up to, over areas and over keys."""
+    """Each table is the sum of any finer one, over areas and over keys."""
     queries = family(asked, SUMS, unit, nulls)
-    vectors = found(queries, rows)
+    vectors = engine_vectors(queries, rows)
     cubes = {
         (query.name, name): np.array(vectors[query.name, name], dtype=np.int64).reshape(
             [key.size for key in query.keys.keys]
@@ -108,7 +108,7 @@ NEAR = thinned(
 @pytest.mark.parametrize(("asked", "unit", "neighbours", "nulls"), NEAR, ids=str)
 @examples(1)
 @given(rows=st.lists(ROWS, max_size=14), others=st.lists(ROWS, min_size=1, max_size=6))
-def test_no_unit_moves_more_than_is_claimed(
+def test_families_keep_the_claimed_sensitivity(
     asked: str,
     unit: str,
     neighbours: Neighbours,
@@ -116,18 +116,18 @@ def test_no_unit_moves_more_than_is_claimed(
     rows: list[Row],
     others: list[Row],
 ) -> None:
-    """Each unit in turn is removed, or gives way to another one with other rows."""
+    """Each person is removed in turn, or replaced by another one."""
     queries = family(asked, SUMS, unit, nulls, neighbours.value)
     new = others if unit else others[:1]
-    whole = found(queries, rows)
+    whole = engine_vectors(queries, rows)
     for gone in units_of(queries[0], rows):
         rest = [row for i, row in enumerate(rows) if i not in gone]
         if neighbours is Neighbours.REPLACE:
             rest += [{**row, "id": 99} for row in new]
-        assert not breached(queries, whole, found(queries, rest))
+        assert not exceeded_claims(queries, whole, engine_vectors(queries, rest))
 
 
-def breached(
+def exceeded_claims(
     queries: tuple[Query, ...],
     one: dict[tuple[str, str], list[int]],
     other: dict[tuple[str, str], list[int]],
@@ -149,8 +149,8 @@ def breached(
 
 @pytest.mark.share(0.4, by="neighbours")
 @pytest.mark.parametrize("neighbours", list(Neighbours))
-def test_claims_are_reached_and_smaller_ones_are_refuted(neighbours: Neighbours) -> None:
-    """A unit with all its finest cells in one area, and one with all of them apart."""
+def test_family_claims_are_tight(neighbours: Neighbours) -> None:
+    """One person with all finest cells in one area, and one with cells in several areas."""
     asked = "hierarchy: [state, county, tract]\n    marginals: [[], [race]]"
     queries = family(asked, SUMS, unit_of(3, 2), neighbours=neighbours.value)
     full = {
@@ -172,10 +172,10 @@ def test_claims_are_reached_and_smaller_ones_are_refuted(neighbours: Neighbours)
         rows = [{**full, "tract": t, "race": r} for t, r in cells for _ in range(2)]
         less = [] if neighbours is Neighbours.ADD_REMOVE else [{**r, "n": -5} for r in rows]
         less = [{**row, "x": -2.5, "id": 99} for row in less]
-        pair = found(queries, rows), found(queries, less)
-        assert not breached(queries, *pair)
-        shifts |= {*breached(queries, *pair, smaller)}
-        meets |= {*breached(queries, *pair, apart_only)}
+        pair = engine_vectors(queries, rows), engine_vectors(queries, less)
+        assert not exceeded_claims(queries, *pair)
+        shifts |= {*exceeded_claims(queries, *pair, smaller)}
+        meets |= {*exceeded_claims(queries, *pair, apart_only)}
     names = {(q.name, m.name) for q in queries for m in q.measurements}
     if neighbours is Neighbours.ADD_REMOVE:
         assert shifts == names
@@ -199,10 +199,10 @@ EXACT = {
 @pytest.mark.parametrize(("asked", "unit"), thinned(list(EXACT), [ROW_UNIT, unit_of(50, 9)]))
 @examples(1)
 @given(rows=st.lists(ROWS, min_size=1, max_size=9), others=st.lists(ROWS, min_size=1, max_size=4))
-def test_neighbours_that_agree_in_the_invariants(
+def test_neighbours_with_equal_invariants(
     asked: str, unit: str, rows: list[Row], others: list[Row]
 ) -> None:
-    """They have all that follows from these in common, and noise covers what they differ in."""
+    """Everything that follows from the invariants is equal, and noise covers the rest."""
     level, keys = EXACT[asked]
     said = "acknowledge: invariants are published exactly"
     queries = family(
@@ -211,15 +211,15 @@ def test_neighbours_that_agree_in_the_invariants(
     )  # fmt: skip
     exact = {(q.name, m.name) for q in queries for m in q.measurements if m.exact}
     assert exact
-    rows, others = ([_counted(row) for row in some] for some in (rows, others))
-    whole = found(queries, rows)
+    rows, others = ([_countable_row(row) for row in some] for some in (rows, others))
+    whole = engine_vectors(queries, rows)
     for gone in list(units_of(queries[0], rows))[:1]:
         rest = [row for i, row in enumerate(rows) if i not in gone]
         for at, i in enumerate(gone):
             new = others[at % len(others)] | {key: rows[i][key] for key in keys}
             rest.append({**new, "tract": _tract(new["tract"], rows[i]["tract"], level), "id": 99})
-        other = found(queries, rest)
-        assert not breached(queries, whole, other)
+        other = engine_vectors(queries, rest)
+        assert not exceeded_claims(queries, whole, other)
         declared = [
             (q.name, m.name) for q in queries for m in q.measurements if m.exact == "declared"
         ]
@@ -227,7 +227,7 @@ def test_neighbours_that_agree_in_the_invariants(
         assert all(whole[name] == other[name] for name in exact)
 
 
-def _counted(row: Row) -> Row:
+def _countable_row(row: Row) -> Row:
     """Return a row that counts in every table: none of its keys is dropped."""
     sex = "f" if row["sex"] == "q" else row["sex"]
     return {**row, "id": row["id"] or 1, "sex": sex, "race": row["race"] or "a"}

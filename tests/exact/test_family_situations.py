@@ -1,4 +1,4 @@
-"""Families where rows come otherwise: other engines' ways, joins, conditions, computed keys."""
+"""Families with other methods of summation, joins, conditions and computed keys."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from tests.exact.families import (
     ROWS,
     SUMS,
     TYPES,
+    engine_vectors,
     family,
-    found,
     mixed_rows,
+    reference_vectors,
     unit_of,
-    wanted,
 )
 from tests.exact.reference import Row
 
@@ -93,11 +93,11 @@ def small_ranges(*, bounds: bool = True) -> Iterator[None]:
     thinned([*ASKED[:4], ASKED[6]], [PLAIN, SUMS], UNITS, list(WAYS)[1:]),
     ids=str,
 )
-def test_every_way_gives_the_same(asked: str, columns: str, unit: str, way: str) -> None:
+def test_all_summation_methods_agree(asked: str, columns: str, unit: str, way: str) -> None:
     rows = mixed_rows(40)
     queries = family(asked, columns, unit, NULLS[1])
     with WAYS[way]():
-        assert found(queries, rows) == wanted(queries, rows)
+        assert engine_vectors(queries, rows) == reference_vectors(queries, rows)
 
 
 PHYSICAL = {
@@ -106,7 +106,7 @@ PHYSICAL = {
 }  # fmt: skip
 
 
-def asked(
+def execute(
     link: duckdb.DuckDBPyConnection, sql: str, tables: tuple[KeyTable, ...]
 ) -> list[tuple[Any, ...]]:
     """Return the rows of a statement with its tables of keys."""
@@ -132,12 +132,12 @@ def by_statements(queries: tuple[Query, ...], rows: list[Row]) -> list[Vectors]:
                     into.setdefault(name, [0] * query.keys.size)
                 if number == 2:
                     compiled = compile_query(query, PHYSICAL)
-                    found_ = asked(link, compiled.sql, compiled.key_tables)
+                    found_ = execute(link, compiled.sql, compiled.key_tables)
                 else:
                     partial = compile_partial(query, PHYSICAL)
                     found_ = [
                         (cell, *values)
-                        for _, cell, _, *values in asked(link, partial.sql, partial.key_tables)
+                        for _, cell, _, *values in execute(link, partial.sql, partial.key_tables)
                     ]
                 for cell, *values in found_:
                     for name, value in zip(names, values, strict=True):
@@ -151,19 +151,19 @@ def by_statements(queries: tuple[Query, ...], rows: list[Row]) -> list[Vectors]:
 )
 @examples(1)
 @given(rows=st.lists(ROWS, min_size=8, max_size=16))
-def test_statements_of_single_tables_and_of_parts(
+def test_single_statements_and_parts_of_rows_agree(
     way: str, columns: str, unit: str, rows: list[Row]
 ) -> None:
-    """A table's statement stands for itself, as manifests have it; parts of rows add up."""
+    """Statements as in manifests give the same tables; tables of parts of the rows add up."""
     queries = family(way, columns, unit)
-    vectors = wanted(queries, rows)
+    vectors = reference_vectors(queries, rows)
     assert by_statements(queries, rows) == [vectors, vectors]
 
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("columns", [PLAIN, SUMS])
-def test_one_choice_of_cells_for_all_tables(columns: str) -> None:
-    """However few cells a table has itself, an id counts in two of the finest ones, twice."""
+def test_all_tables_of_a_family_use_the_same_cells(columns: str) -> None:
+    """Even in tables with few cells, an id counts twice in each of two finest cells."""
     queries = family(ASKED[0], columns, unit_of(2, 2))
     full = {
         "id": 1,
@@ -181,8 +181,8 @@ def test_one_choice_of_cells_for_all_tables(columns: str) -> None:
         for _ in range(3)
     ]
     with WAYS["ids bounded by the engine"]():
-        ways = [found(queries, rows)]
-    ways += [found(queries, rows), *by_statements(queries, rows)]
+        ways = [engine_vectors(queries, rows)]
+    ways += [engine_vectors(queries, rows), *by_statements(queries, rows)]
     for vectors in ways:
         assert {sum(vectors[query.name, "n"]) for query in queries} == {4}
         assert vectors == ways[0]
@@ -226,8 +226,8 @@ output: out/people
 """
 
 
-def test_joins_conditions_and_computed_keys() -> None:
-    """What people store of their state is never read as an area: that is where their town lies."""
+def test_families_with_joins_conditions_and_computed_keys() -> None:
+    """The stored state is never read as an area; the town decides."""
     texts = {"release.yaml": JOINED, "people.yaml": PEOPLE, "places.yaml": PLACES}
     queries = resolve(declaration_from_texts(texts, "release.yaml"))
     people = pd.DataFrame(
@@ -260,8 +260,8 @@ def run(queries: tuple[Query, ...], frame: object, joined: object) -> dict[str, 
         return {query.name: [int(v) for v in engine.run(query).vector("n")] for query in queries}
 
 
-def test_an_area_of_the_data_is_never_read() -> None:
-    """Areas above the last level need not be stored; where they are, they change nothing."""
+def test_stored_upper_areas_are_never_read() -> None:
+    """Areas above the last level need not be stored, and change nothing if they are."""
     queries = family(ASKED[0], COUNTS)
     row: Row = {"id": 1, "tract": "t1", "sex": "f", "race": "a", "day": None, "old": True}
     row |= {"size": None, "n": 3, "x": 1.0}
@@ -272,11 +272,11 @@ def test_an_area_of_the_data_is_never_read() -> None:
         by_state = [int(v) for v in engine.run(queries[3]).vector("n")]
     assert queries[3].keys.keys[0].column == "state"
     assert by_state == [0, 1, 0]
-    assert found(queries, [{**row, "state": "NO"}])[queries[3].name, "n"] == by_state
+    assert engine_vectors(queries, [{**row, "state": "NO"}])[queries[3].name, "n"] == by_state
 
 
-def test_families_take_turns() -> None:
-    """Two families, and a table by itself, in any order: each has its own finest cells."""
+def test_two_families_in_one_engine() -> None:
+    """Two families and a single table in any order: each has its own finest cells."""
     one, other = family(ASKED[0], COUNTS), family(ASKED[3], COUNTS)
     rows: list[Row] = [
         {"id": 1, "tract": t, "sex": "f", "race": "a", "day": None, "old": None, "size": 2, "n": n, "x": 1.0,
@@ -289,4 +289,4 @@ def test_families_take_turns() -> None:
         for a, b in zip(one[:3], other[:3], strict=True):
             for query, of_it in ((a, one), (b, other)):
                 vector = [int(v) for v in engine.run(query).vector("n")]
-                assert vector == wanted(of_it, rows)[query.name, "n"]
+                assert vector == reference_vectors(of_it, rows)[query.name, "n"]

@@ -94,7 +94,7 @@ def schema(folder: Path, *files: dict[str, Any], unit: dict[str, Any] | None = N
     return path
 
 
-def test_every_row_counts_as_its_file_means_it(tmp_path: Path) -> None:
+def test_rows_are_read_by_the_options_of_their_file(tmp_path: Path) -> None:
     meant = write(tmp_path)
     table = read_table(schema(tmp_path))
     for by, values in {
@@ -109,8 +109,8 @@ def test_every_row_counts_as_its_file_means_it(tmp_path: Path) -> None:
     assert exact(late, None)["n"][0] == sum("2019-07" <= r["day"] < "2021-03" for r in meant)
 
 
-def test_a_person_in_several_files_is_limited_once(tmp_path: Path) -> None:
-    """Also in neighbours: without the person, no other count changes."""
+def test_contribution_limits_hold_across_file_parts(tmp_path: Path) -> None:
+    """In neighbouring tables, too: without the person, no other count changes."""
     meant = write(tmp_path)
     table = read_table(schema(tmp_path, unit={"id": "id", "max_rows": 1}))
     query = ask(table, {"n": {"count": "*"}, "u": {"count": "id"}})
@@ -123,7 +123,7 @@ def test_a_person_in_several_files_is_limited_once(tmp_path: Path) -> None:
     assert sum(years) == sum(min(2, groups) for groups in has.values()) < 150
 
 
-def opened(path: Path) -> None:
+def open_source(path: Path) -> None:
     """Open the source of a schema, without reading a row."""
     with Engine.open(read_table(path)):
         pass
@@ -149,17 +149,17 @@ def opened(path: Path) -> None:
         ({"date_format": "%d.%m.%y"}, "DP-YEAR-001"),
     ],
 )
-def test_what_is_refused_before_a_row_is_read(
+def test_wrong_file_parts_are_refused_before_reading(
     change: dict[str, Any], code: str, tmp_path: Path
 ) -> None:
     write(tmp_path)
     (tmp_path / "twice.csv").write_text("old,new\n1,2\n1,3\n")
     with pytest.raises(DpReleaseError) as caught:
-        opened(schema(tmp_path, change, {}, {}, unit={"id": "id", "max_rows": 1}))
+        open_source(schema(tmp_path, change, {}, {}, unit={"id": "id", "max_rows": 1}))
     assert code in [one.code for one in single_errors(caught.value)]
 
 
-def test_a_file_is_read_once(tmp_path: Path) -> None:
+def test_files_listed_twice_are_refused(tmp_path: Path) -> None:
     """By whatever name: a pattern counts it once, and `files` with two of its names are refused."""
     for ending in ("csv", "parquet"):
         frame, first = pd.DataFrame({"x": [1, 2, 3]}), tmp_path / f"first.{ending}"
@@ -244,8 +244,8 @@ def count_of(files: list[Any], folder: Path) -> int:
     return int(exact(query, None)["n"][0])
 
 
-def test_a_release_of_files(tmp_path: Path) -> None:
-    """A release is verified from its texts alone; Spark is known not to read such a table."""
+def test_release_of_file_parts_is_verified(tmp_path: Path) -> None:
+    """It is verified from its files alone; Spark refuses such a table."""
     meant = write(tmp_path)
     schema(tmp_path)
     release = {

@@ -1,4 +1,4 @@
-"""Text of fixed width: declared places, to the last line, and no line that decides about others."""
+"""Fixed-width files: declared places, all lines, and no line affects others."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def read(path: Path, by: list[str] | None = None, **source: Any) -> dict[str, li
     return {name: list(map(int, found[name])) for name in ("n", "s")}
 
 
-def test_places_are_of_characters_in_any_encoding(tmp_path: Path) -> None:
-    """Short lines lack their last fields; a field with other text is missing, and its row counts."""
+def test_places_count_characters_in_any_encoding(tmp_path: Path) -> None:
+    """Short lines lack their last fields; an unreadable field is missing, and its row counts."""
     text = "\n".join([*LINES, "", "   ", "  5"])
     for name, content in {
         "utf.dat": text.encode(),
@@ -53,7 +53,7 @@ def test_places_are_of_characters_in_any_encoding(tmp_path: Path) -> None:
         assert found == {"n": [2, 2], "s": [3, 40]}, name
 
 
-def test_lines_that_are_no_rows(tmp_path: Path) -> None:
+def test_comments_and_footers_of_fixed_width_are_skipped(tmp_path: Path) -> None:
     path = tmp_path / "t.dat"
     path.write_text("\n".join(["PPPKKKKXXXXX", "* note", *LINES[1:], "* more", "END 2024"]))
     assert read(path, skip=1, comment="*", until="END")["n"] == [4]
@@ -61,7 +61,7 @@ def test_lines_that_are_no_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ['  9Rom "', "  9\x01", "'", '  9"Köl', "\\", "  9Rom 1e999"])
-def test_no_line_decides_about_others(line: str, tmp_path: Path) -> None:
+def test_odd_fixed_width_line_changes_no_other_row(line: str, tmp_path: Path) -> None:
     path = tmp_path / "t.dat"
     for place in range(len(LINES)):
         path.write_text("\n".join([*LINES[:place], line, *LINES[place:]]))
@@ -70,7 +70,7 @@ def test_no_line_decides_about_others(line: str, tmp_path: Path) -> None:
         assert sum(read(path, ["k"])["n"]) - ("Rom" in line) == len(LINES) - 1
 
 
-def test_ids_are_people(tmp_path: Path) -> None:
+def test_fixed_width_ids_are_limited(tmp_path: Path) -> None:
     path = tmp_path / "t.dat"
     path.write_text("\n".join([*LINES, "02 Rom", "+2 Rom", "2  Rom"]))
     source = {"path": str(path), "format": "fixed_width", "columns": PLACES}
@@ -78,8 +78,8 @@ def test_ids_are_people(tmp_path: Path) -> None:
     assert exact(ask(table, {"n": {"count": "*"}}), None)["n"][0] == 4
 
 
-def test_from_a_sketch_to_a_release(tmp_path: Path) -> None:
-    """Blanks in all lines divide columns, until the places of a data dictionary are declared."""
+def test_fixed_width_from_sketch_to_release(tmp_path: Path) -> None:
+    """Blank columns separate the fields, until the places of a data dictionary are declared."""
     lines = [f"{i:4}  {'FM'[i % 2]}  {20 + i:3}  2024-01-{1 + i % 28:02}" for i in range(40)]
     file = tmp_path / "survey.fwf"
     file.write_text("\n".join(lines) + "\n")
@@ -108,6 +108,6 @@ def test_from_a_sketch_to_a_release(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "columns", [{}, {"p": [0, 3]}, {"p": [4, 3]}, {"p": [1, 2], "P": [3, 4]}, {"p": [1]}, {"p": 1}]
 )
-def test_places_that_are_refused(columns: dict[str, Any], tmp_path: Path) -> None:
+def test_wrong_places_are_refused(columns: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(DpReleaseError, match="DP-DECL"):
         read(tmp_path / "t.dat", columns=columns)

@@ -1,4 +1,4 @@
-"""A cell of a frame decides what its own row says, and neither the others' nor whether it fails."""
+"""A cell of a frame affects only its own row, and never whether a run fails."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dprelease.errors import DataError, DpReleaseError
 from dprelease.exact.reading import frames
 from dprelease.exact.reading.frames import object_columns, to_arrow
 from tests.exact.build import ask, declare, exact
-from tests.exact.test_meanings import meanings
+from tests.exact.test_value_conversion import meanings
 
 CANARY = "SECRET-4711"
 CATEGORY = {"type": "category", "values": ["a", "1", "2024-02-29"]}
@@ -179,7 +179,7 @@ def outcome(frame: object, declared: Any, rows: int) -> Any:
 @pytest.mark.share(0.2)
 @pytest.mark.parametrize("stored", STORED)
 @pytest.mark.parametrize("odd", ODD)
-def test_a_python_object_changes_its_own_row_alone(stored: str, odd: str) -> None:
+def test_python_object_changes_only_its_own_row(stored: str, odd: str) -> None:
     made = [STORED[stored]([*GOOD, cell]) for cell in (None, ODD[odd])]
     for name, column in COLUMNS.items():
         for unit in ({}, {"privacy_unit": {"id": name, "max_groups": 1, "max_rows_per_group": 1}}):
@@ -192,7 +192,7 @@ def test_a_python_object_changes_its_own_row_alone(stored: str, odd: str) -> Non
 
 
 @pytest.mark.parametrize("stored", STORED)
-def test_the_engine_reads_every_object(stored: str) -> None:
+def test_engine_reads_every_python_object(stored: str) -> None:
     cells = [*GOOD, *ODD.values()]
     frame = pd.DataFrame(dict.fromkeys(READ, STORED[stored](cells)))
     found = meanings(READ, frame)
@@ -207,8 +207,8 @@ def test_the_engine_reads_every_object(stored: str) -> None:
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("name", LOSSES)
-def test_columns_of_objects_are_refused_for_their_type(name: str) -> None:
-    """Whatever they hold, where a question reads them, and in the same words."""
+def test_object_columns_are_refused_by_type(name: str) -> None:
+    """Whatever they contain, if a query reads them, with the same message."""
     for stored, cells in itertools.product(STORED, (GOOD, [1, 1.5], [b"a"], [None], [])):
         frame = pd.DataFrame({name: STORED[stored](cells), "bounded": [1] * len(cells)})
         declared = declare({name: COLUMNS[name], "bounded": READ["bounded"]})
@@ -218,8 +218,8 @@ def test_columns_of_objects_are_refused_for_their_type(name: str) -> None:
         assert exact(ask(declared, {"n": {"count": "*"}}), frame)["n"] == [len(cells)]
 
 
-def test_bytes_are_read_as_the_texts_that_they_are() -> None:
-    """As `read_sas` leaves them without an encoding; what is no UTF-8 is missing."""
+def test_bytes_among_objects_are_decoded() -> None:
+    """As `read_sas` returns them without an encoding; invalid UTF-8 is missing."""
     columns = {"v": {"type": "category", "values": ["VT", "Zürich"]}}
     query = ask(declare(columns), {"n": {"count": "*"}}, ["v"])
     cells = plain([b"VT", "Zürich".encode(), "Zürich".encode("latin-1"), "VT"])
@@ -242,10 +242,8 @@ def columns_of_bytes(folder: Path) -> dict[str, tuple[object, str | None]]:
 
 
 @pytest.mark.parametrize("kind", ["category", "text", "integer", "date"])
-def test_columns_of_bytes_are_refused_with_the_way_to_decode_them(
-    kind: str, tmp_path: Path
-) -> None:
-    """By their type and in the same words, whatever holds them; a column of texts is not."""
+def test_bytes_columns_are_refused_with_advice_to_decode(kind: str, tmp_path: Path) -> None:
+    """By type, with the same message in every source; a column of texts is accepted."""
     column = {"type": kind} | ({"values": ["VT"]} if kind == "category" else {})
     for name, (frame, path) in columns_of_bytes(tmp_path).items():
         declared = declare({"v": column}, **({} if path is None else {"source": path}))
@@ -357,8 +355,8 @@ ALL = {"category": CATEGORY, **READ, **LOSSES}
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("stored", TYPED)
-def test_a_value_of_a_type_changes_its_own_row_alone(stored: str) -> None:
-    """In pandas and in Arrow; rows that are the same stay the same, and others others."""
+def test_odd_typed_value_changes_only_its_own_row(stored: str) -> None:
+    """In pandas and in Arrow; equal rows stay equal, and different ones different."""
     made, good, odd = TYPED[stored]
     for name, column in ALL.items():
         declared = declare({name: column})
@@ -380,7 +378,7 @@ def test_a_value_of_a_type_changes_its_own_row_alone(stored: str) -> None:
 
 @pytest.mark.share(0.15)
 @pytest.mark.parametrize("stored", TYPED)
-def test_the_engine_reads_every_value_or_no_column(stored: str) -> None:
+def test_engine_reads_all_values_or_refuses_the_column(stored: str) -> None:
     made, good, odd = TYPED[stored]
     for name in ("category", "number", "timestamp"):
         query = ask(declare({name: COLUMNS[name]}), {"n": {"count": name}})
@@ -395,16 +393,16 @@ def test_the_engine_reads_every_value_or_no_column(stored: str) -> None:
         assert len(words) == 1
 
 
-def broken(kind: pa.DataType) -> pa.Array:
-    """Return a text that is no UTF-8, as another program may leave it."""
+def invalid_utf8(kind: pa.DataType) -> pa.Array:
+    """Return a text of invalid UTF-8, as another program may write it."""
     wide = np.int64 if pa.types.is_large_string(kind) else np.int32
     ends = pa.py_buffer(np.array([0, 1, 2], wide).tobytes())
     return pa.Array.from_buffers(kind, 2, [None, ends, pa.py_buffer(b"a\xff")])
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
-def test_texts_that_are_no_unicode_are_missing(kind: pa.DataType) -> None:
-    texts = broken(kind)
+def test_texts_of_invalid_utf8_are_missing(kind: pa.DataType) -> None:
+    texts = invalid_utf8(kind)
     held = {"plain": texts, "places": pa.DictionaryArray.from_arrays(pa.array([0, 1]), texts)}
     for array in held.values():
         series = pd.Series(pd.arrays.ArrowExtensionArray(array))
@@ -412,7 +410,7 @@ def test_texts_that_are_no_unicode_are_missing(kind: pa.DataType) -> None:
             assert meanings({"v": CATEGORY}, frame)["v"] == ["a", None]
 
 
-def test_polars_frames_come_by_arrow() -> None:
+def test_polars_frames_are_read_through_arrow() -> None:
     cells = ["a", "\0", None]
     for kind in (pl.String, pl.Categorical, pl.Enum(["a", "\0"])):
         table = pl.DataFrame({"v": pl.Series(cells, dtype=kind)}).to_arrow()
@@ -423,8 +421,8 @@ def session() -> dprelease.Session:
     return dprelease.Session({"table": "t", "columns": {"v": CATEGORY}}, epsilon=100)
 
 
-def used(frames_: Iterable[pd.DataFrame]) -> str:
-    """Return how a session takes frames, one after the other."""
+def error_code(frames_: Iterable[pd.DataFrame]) -> str:
+    """Return the error code of a session that gets these frames, or an empty text."""
     mine = session()
     try:
         for frame in frames_:
@@ -440,7 +438,7 @@ def used(frames_: Iterable[pd.DataFrame]) -> str:
 @pytest.mark.parametrize("stored", STORED)
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("where", ["column", "index", "level"])
-def test_no_cell_decides_whether_a_frame_is_the_same(stored: str, odd: str, where: str) -> None:
+def test_identity_of_frames_does_not_depend_on_odd_cells(stored: str, odd: str, where: str) -> None:
     def frame(*cells: object) -> pd.DataFrame:
         column = STORED[stored](["a", "1", *cells])
         if where == "column":
@@ -460,9 +458,9 @@ def test_no_cell_decides_whether_a_frame_is_the_same(stored: str, odd: str, wher
 
     for cell in (None, ODD[odd]):
         other = again() if cell is not None else None
-        assert used([frame(cell), frame(other), frame(other).copy()]) == ""
+        assert error_code([frame(cell), frame(other), frame(other).copy()]) == ""
         if where == "column":
-            assert used([frame(cell, "a"), frame(other, "1")]) == "DP-SESSION-002"
+            assert error_code([frame(cell, "a"), frame(other, "1")]) == "DP-SESSION-002"
 
 
 class Own(pd.arrays.IntegerArray):
@@ -474,20 +472,20 @@ class Own(pd.arrays.IntegerArray):
         return pa.array(self._data)
 
 
-def test_arrays_of_other_libraries_are_refused_for_their_type() -> None:
+def test_extension_arrays_are_refused_by_type() -> None:
     for last in (1, 2):
         frame = pd.DataFrame({"v": Own(np.array([1, last]), np.array([False, False]))})
         told = outcome(frame, declare({"v": CATEGORY}), 1)
         assert "DP-DATA-004" in told
         assert "stored as Int64Dtype" in told
-        assert used([frame, frame.copy()]) == ""
+        assert error_code([frame, frame.copy()]) == ""
 
 
-def test_a_code_that_utf_8_cannot_hold_is_missing() -> None:
-    """pandas fails at it where it makes a series of categories, and its error quotes the code."""
+def test_categories_of_invalid_utf8_are_missing() -> None:
+    """pandas fails when it builds such a categorical series, and its error quotes the code."""
     known = pd.Index(["a", "1", f"{CANARY}\ud800"], dtype=object)
     frame = pd.DataFrame({"v": pd.Categorical.from_codes([0, 2, 1, 0], known)})
-    assert used([frame.copy(), frame.copy()]) == ""
+    assert error_code([frame.copy(), frame.copy()]) == ""
     assert isinstance(outcome(frame, declare({"v": CATEGORY}), 4), tuple)
     mine = session()
     frame.dp.use(mine)
@@ -501,7 +499,7 @@ LABELS: list[Any] = [
 ]  # fmt: skip
 
 
-def test_labels_that_are_no_names_are_left_out() -> None:
+def test_columns_with_labels_other_than_texts_are_ignored() -> None:
     labels = plain(["v", *LABELS, [1], Hostile()]).to_numpy()
     frame = pd.DataFrame({i: ["a", "1"] for i in range(len(labels))})
     frame.columns = pd.Index(labels, dtype=object)
@@ -519,7 +517,7 @@ class Words(Exception):
 
 
 @pytest.mark.parametrize("failure", [Words, UnicodeError, MemoryError, pa.ArrowInvalid, KeyError])
-def test_what_libraries_raise_is_one_error_without_their_words(
+def test_library_errors_are_replaced_without_their_text(
     failure: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> NoReturn:

@@ -1,4 +1,4 @@
-"""What a group of rows adds up to is what its rows add, whatever aggregates that takes."""
+"""Sums over grouped rows equal sums over single rows, for all aggregates."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ CASES = [
 ]
 
 
-def asking(number: str, asked: str, nulls: str | int) -> list[Query]:
+def build_query(number: str, asked: str, nulls: str | int) -> list[Query]:
     columns = {
         "v": NUMBERS[number] | {"fill": nulls},
         "w": {"type": "integer", "lower": 0, "upper": 9, "fill": "drop"},
@@ -68,13 +68,13 @@ def asking(number: str, asked: str, nulls: str | int) -> list[Query]:
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize(("number", "stored", "asked", "nulls"), CASES)
-def test_totals_are_those_of_rows(
+def test_group_totals_equal_totals_of_rows(
     number: str, stored: str, asked: str, nulls: str | int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = STORED[stored]
     others = pa.array([i % 4 or None for i in range(len(values))], pa.int64())
     frame = pa.table({"v": values, "w": others, "k": others})
-    for query in asking(number, asked, nulls):
+    for query in build_query(number, asked, nulls):
         with Engine.open(query.declared, frame) as engine:
             found = vectors(engine, query)
             with monkeypatch.context() as changed:
@@ -88,9 +88,9 @@ def vectors(engine: Engine, query: Query) -> dict[str, list[int]]:
 
 
 @pytest.mark.parametrize("nulls", ["drop", 0])
-def test_a_centred_sum_by_hand(nulls: str | int) -> None:
+def test_centred_sum_equals_hand_computation(nulls: str | int) -> None:
     values = STORED["whole"]
-    (query, _), low, high = asking("integers", "a mean", nulls), -7, 90
+    (query, _), low, high = build_query("integers", "a mean", nulls), -7, 90
     with Engine.open(query.declared, pa.table({"v": values})) as engine:
         found = vectors(engine, query)
     (total,) = (m for m in query.measurements if isinstance(m.aggregate, Sum))
@@ -100,14 +100,14 @@ def test_a_centred_sum_by_hand(nulls: str | int) -> None:
     assert found[total.name] == [sum(added)]
 
 
-def test_sums_around_several_centers_are_one_sum() -> None:
-    query = asking("integers", "several", "drop")[0]
+def test_sums_around_several_centers_share_one_sum() -> None:
+    query = build_query("integers", "several", "drop")[0]
     assert compile_without_data(query).sql.split("placed AS")[0].count("sum(") == 1
 
 
-def test_a_centred_sum_of_rows_that_have_another_value_too() -> None:
-    """Rows without the other value add nothing, not even the center."""
-    (query, _) = asking("integers", "a mean", "drop")
+def test_centred_sum_ignores_rows_without_the_other_value() -> None:
+    """Such rows do not even add the center."""
+    (query, _) = build_query("integers", "a mean", "drop")
     compiler = Compiler(query, {"v": "BIGINT", "w": "BIGINT", "k": "BIGINT"}, {})
     total = Sum("v", -7, 90, Fraction(1), center=40, beside="w")
     sql = " + ".join(f"{each} * {factor}" for each, factor in group_total_terms(compiler, total))

@@ -1,4 +1,4 @@
-"""Categories that are grouped as they are stored: the cells are those of rows typed one by one."""
+"""Grouping by stored categories gives the same cells as converting each row."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ READERS: dict[str, tuple[dict[str, Any], bool]] = {
 """What is asked beside a count by the category, and whether it is grouped as it is stored."""
 
 
-def asked(declared: dict[str, Any], more: dict[str, Any], zone: str = "UTC") -> Query:
+def build_query(declared: dict[str, Any], more: dict[str, Any], zone: str = "UTC") -> Query:
     columns = {
         "c": declared,
         "w": {"type": "integer", "lower": 0, "upper": 9},
@@ -69,11 +69,13 @@ def frame(stored: pa.Array) -> pa.Table:
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("kind", STORED)
-def test_cells_are_those_of_typed_rows(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_grouping_stored_values_gives_the_same_cells(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     zones = ["UTC", "Asia/Tokyo"] if kind == "instants" else ["UTC"]
     table, seen = frame(STORED[kind]), 0
     for columns, zone in product([CODES, ZEROS], zones):
-        asks = [asked(columns, more, zone) for more, _ in READERS.values()]
+        asks = [build_query(columns, more, zone) for more, _ in READERS.values()]
         with Engine.open(asks[0].declared, table) as engine:
             found = [vectors(engine, query) for query in asks]
             with monkeypatch.context() as changed:
@@ -91,14 +93,14 @@ def vectors(engine: Engine, query: Query) -> dict[str, list[int]]:
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_only_what_nothing_else_reads_is_grouped_as_stored(reader: str) -> None:
+def test_only_columns_without_other_readers_are_grouped(reader: str) -> None:
     more, as_stored = READERS[reader]
-    query = asked(CODES, more)
+    query = build_query(CODES, more)
     assert grouping_columns(query) == ({"c"} if as_stored else set())
     assert ("meant AS" in compile_without_data(query).text) == as_stored or not as_stored
 
 
-def test_a_join_and_keys_that_are_not_public_read_typed_rows() -> None:
+def test_joins_and_private_keys_read_converted_rows() -> None:
     public = declare({"c": CODES, "zone": FEW}, table="zones", public=True)
     columns = {"c": CODES, "w": {"type": "integer", "lower": 0, "upper": 9}}
     join = {"table": "zones", "on": {"c": "c"}}
@@ -108,9 +110,9 @@ def test_a_join_and_keys_that_are_not_public_read_typed_rows() -> None:
     assert grouping_columns(private) == set()
 
 
-def test_values_of_a_key_are_one_table_however_many_statements_read_them() -> None:
+def test_statements_share_one_table_of_key_values() -> None:
     columns = {"n": {"count": "*"}, "low": {"median": "w"}, "kinds": {"mode": "c"}}
-    query = asked(CODES, {"columns": columns})
+    query = build_query(CODES, {"columns": columns})
     assert [table.values for table in compile_without_data(query).key_tables] == [
         tuple(CODES["values"])
     ]
@@ -124,10 +126,10 @@ def test_values_of_a_key_are_one_table_however_many_statements_read_them() -> No
     ],
     ids=["bytes", "floats"],
 )
-def test_a_type_that_cannot_be_read_is_told_by_the_name_of_its_column(
+def test_error_of_unreadable_type_names_the_column(
     stored: pa.Array, codes: dict[str, Any], code: str, tmp_path: Path
 ) -> None:
-    """And not by what the statement calls it there."""
+    """Not its alias in the SQL statement."""
     pq.write_table(pa.table({"c": stored}), tmp_path / "t.parquet")
     declared = declare({"c": codes}, source=str(tmp_path / "t.parquet"))
     query = ask(declared, {"n": {"count": "*"}}, ["c"])

@@ -1,4 +1,4 @@
-"""Iceberg tables: a snapshot has the rows that its manifests list, or is refused before it is read."""
+"""Iceberg tables: a snapshot has the rows of its manifests, or is refused before reading."""
 
 from __future__ import annotations
 
@@ -42,11 +42,13 @@ COLUMNS: dict[str, Any] = {
 Row = dict[str, Any]
 
 
-def made(rows: list[Row]) -> pa.Table:
+def arrow_table(rows: list[Row]) -> pa.Table:
     return pa.Table.from_pylist(rows, SCHEMA)
 
 
-def counted(path: object, snapshot: int | None = None, pay: str = "pay") -> dict[str, list[int]]:
+def city_totals(
+    path: object, snapshot: int | None = None, pay: str = "pay"
+) -> dict[str, list[int]]:
     """Return the rows and the pay of each city, as the engine reads them."""
     source = {"path": str(path), "format": "iceberg"}
     columns = {pay if name == "pay" else name: column for name, column in COLUMNS.items()}
@@ -56,7 +58,7 @@ def counted(path: object, snapshot: int | None = None, pay: str = "pay") -> dict
     return {name: vector.tolist() for name, vector in found.items()}
 
 
-def expected(rows: list[Row]) -> dict[str, list[int]]:
+def expected_totals(rows: list[Row]) -> dict[str, list[int]]:
     """Return the same from rows in Python."""
     cities = [[row for row in rows if row["city"] == city] for city in COLUMNS["city"]["values"]]
     return {
@@ -66,11 +68,11 @@ def expected(rows: list[Row]) -> dict[str, list[int]]:
     }
 
 
-def refused(
+def assert_refused(
     path: object, words: str, snapshot: int | None = None, code: str = "DP-DATA-024"
 ) -> DataError:
     with pytest.raises(DataError, match=words) as caught:
-        counted(path, snapshot)
+        city_totals(path, snapshot)
     assert (caught.value.code, caught.value.state) == (code, State.NOTHING)
     return caught.value
 
@@ -83,7 +85,9 @@ def current(table: Table) -> int:
 
 @pytest.mark.parametrize("codec", ["deflate", "null"])
 @pytest.mark.parametrize("by", [(), ("city",), ("city", "day")], ids=str)
-def test_every_snapshot_has_its_rows(by: tuple[str, ...], codec: str, tmp_path: Path) -> None:
+def test_every_iceberg_snapshot_has_its_rows(
+    by: tuple[str, ...], codec: str, tmp_path: Path
+) -> None:
     """Of appends, deletions and overwriting, as pyiceberg plans it; also in a copy of the folder."""
     folder, history = tmp_path / "people 100%", dict[int, list[Row]]()
     catalogue = FolderCatalogue(folder)
@@ -92,15 +96,15 @@ def test_every_snapshot_has_its_rows(by: tuple[str, ...], codec: str, tmp_path: 
         "format-version": "1" if by == ("city",) else "2",
     }
     table = catalogue.create(SCHEMA, by, **more)
-    table.append(made(ROWS[:20]))
+    table.append(arrow_table(ROWS[:20]))
     history[current(table)] = ROWS[:20]
-    table.append(made(ROWS[20:]))
+    table.append(arrow_table(ROWS[20:]))
     history[current(table)] = ROWS
     table.delete("person >= 30")
     history[current(table)] = ROWS[:30]
-    table.append(made(ROWS[:3]))
+    table.append(arrow_table(ROWS[:3]))
     history[current(table)] = [*ROWS[:30], *ROWS[:3]]
-    table.overwrite(made(ROWS[5:9]), EqualTo("city", "Bern"))
+    table.overwrite(arrow_table(ROWS[5:9]), EqualTo("city", "Bern"))
     history[current(table)] = [
         *(row for row in [*ROWS[:30], *ROWS[:3]] if row["city"] != "Bern"), *ROWS[5:9],
     ]  # fmt: skip
@@ -111,48 +115,52 @@ def test_every_snapshot_has_its_rows(by: tuple[str, ...], codec: str, tmp_path: 
         planned = {task.file.file_path for task in table.scan(snapshot_id=snapshot).plan_files()}
         paths = iceberg_metadata.read_version(folder, snapshot).paths
         assert {*map(str, paths)} == planned
-        assert counted(folder, snapshot) == counted(catalogue.current, snapshot) == expected(rows)
-        assert counted(tmp_path / "copy", snapshot) == expected(rows)
-    assert counted(catalogue.current) == expected([])
-    assert "catalogue" in refused(folder, "only its catalogue knows").cause
+        assert (
+            city_totals(folder, snapshot)
+            == city_totals(catalogue.current, snapshot)
+            == expected_totals(rows)
+        )
+        assert city_totals(tmp_path / "copy", snapshot) == expected_totals(rows)
+    assert city_totals(catalogue.current) == expected_totals([])
+    assert "catalogue" in assert_refused(folder, "only its catalogue knows").cause
     (folder / "metadata/version-hint.text").write_text(Path(catalogue.current).name)
-    assert counted(folder) == expected([])
+    assert city_totals(folder) == expected_totals([])
 
 
-def test_tables_without_a_catalogue(tmp_path: Path) -> None:
+def test_version_hint_names_the_iceberg_metadata(tmp_path: Path) -> None:
     """A hint names the current metadata file, as Hadoop writes it; later files are not committed."""
     catalogue = FolderCatalogue(tmp_path)
     table = catalogue.create(SCHEMA)
-    table.append(made(ROWS[:20]))
+    table.append(arrow_table(ROWS[:20]))
     content = Path(catalogue.current).read_bytes()
-    table.append(made(ROWS[20:]))
+    table.append(arrow_table(ROWS[20:]))
     metadata = tmp_path / "metadata"
     for name in ("v3.metadata.json", "v3.gz.metadata.json"):
         packed = gzip.compress(content) if "gz" in name else content
         (metadata / name).write_bytes(packed)
         (metadata / "version-hint.text").write_text("3\n")
-        assert counted(tmp_path) == expected(ROWS[:20])
-        assert counted(metadata / name) == expected(ROWS[:20])
+        assert city_totals(tmp_path) == expected_totals(ROWS[:20])
+        assert city_totals(metadata / name) == expected_totals(ROWS[:20])
         (metadata / name).unlink()
-    refused(tmp_path, "can't be opened", code="DP-DATA-001")
+    assert_refused(tmp_path, "can't be opened", code="DP-DATA-001")
     (metadata / "version-hint.text").write_text("../../x")
-    refused(tmp_path, "can't be opened", code="DP-DATA-001")
+    assert_refused(tmp_path, "can't be opened", code="DP-DATA-001")
 
 
-def test_pipes_are_not_opened(tmp_path: Path) -> None:
+def test_pipes_in_iceberg_folders_are_not_opened(tmp_path: Path) -> None:
     catalogue, table = simple(tmp_path)
     os.mkfifo(tmp_path / "metadata/99999-x.metadata.json")
-    refused(tmp_path, "can't be opened", current(table), code="DP-DATA-001")
+    assert_refused(tmp_path, "can't be opened", current(table), code="DP-DATA-001")
     os.mkfifo(tmp_path / "metadata/version-hint.text")
-    refused(tmp_path, "can't be opened", code="DP-DATA-001")
-    assert counted(catalogue.current) == expected(ROWS)
+    assert_refused(tmp_path, "can't be opened", code="DP-DATA-001")
+    assert city_totals(catalogue.current) == expected_totals(ROWS)
 
 
-def test_columns_are_those_of_the_snapshot(tmp_path: Path) -> None:
+def test_iceberg_columns_are_those_of_the_snapshot(tmp_path: Path) -> None:
     """By the ids of fields: renamed, added, dropped, swapped and widened columns."""
     catalogue = FolderCatalogue(tmp_path)
     table = catalogue.create(SCHEMA)
-    table.append(made(ROWS[:20]))
+    table.append(arrow_table(ROWS[:20]))
     first = current(table)
     with table.update_schema() as update:
         update.rename_column("pay", "income")
@@ -160,27 +168,31 @@ def test_columns_are_those_of_the_snapshot(tmp_path: Path) -> None:
     with table.update_schema() as update:
         update.add_column("pay", IntegerType())
         update.add_column("extra", DoubleType())
-    later = made(ROWS[20:]).rename_columns(["person", "city", "income", "day"])
+    later = arrow_table(ROWS[20:]).rename_columns(["person", "city", "income", "day"])
     later = later.set_column(2, "income", later["income"].cast(pa.int64()))
     later = later.append_column("pay", pa.array([7] * 22, pa.int32()))
     table.append(later.append_column("extra", pa.array([0.5] * 22)))
-    assert counted(tmp_path, first) == expected(ROWS[:20])
-    assert counted(tmp_path, current(table), "income") == expected(ROWS)
+    assert city_totals(tmp_path, first) == expected_totals(ROWS[:20])
+    assert city_totals(tmp_path, current(table), "income") == expected_totals(ROWS)
     added = [row | {"pay": 7 if row["person"] >= 20 else None} for row in ROWS]
-    assert counted(tmp_path, current(table)) == expected(added)
+    assert city_totals(tmp_path, current(table)) == expected_totals(added)
     with table.update_schema(allow_incompatible_changes=True) as update:
         update.delete_column("pay")
     with table.update_schema() as update:
         update.rename_column("income", "pay")
-    assert counted(tmp_path, current(table)) == expected(added)  # no snapshot has been written yet
-    table.append(made(ROWS[:1]).set_column(2, "pay", pa.array([0], pa.int64())))
-    assert counted(tmp_path, current(table)) == expected([*ROWS, ROWS[0]])
+    assert city_totals(tmp_path, current(table)) == expected_totals(
+        added
+    )  # no snapshot has been written yet
+    table.append(arrow_table(ROWS[:1]).set_column(2, "pay", pa.array([0], pa.int64())))
+    assert city_totals(tmp_path, current(table)) == expected_totals([*ROWS, ROWS[0]])
 
 
-def test_limits_of_a_person_hold_across_files(tmp_path: Path) -> None:
+def test_contribution_limits_hold_across_iceberg_files(tmp_path: Path) -> None:
     table = FolderCatalogue(tmp_path).create(SCHEMA, ("city",))
     for i in range(3):
-        table.append(made([{"person": 1, "city": city, "pay": i} for city in ("Bern", "Oslo")]))
+        table.append(
+            arrow_table([{"person": 1, "city": city, "pay": i} for city in ("Bern", "Oslo")])
+        )
     unit = {"id": "person", "max_groups": 1, "max_rows_per_group": 2}
     source = {"path": str(tmp_path), "format": "iceberg", "snapshot": current(table)}
     declared = declare(COLUMNS, source=source, privacy_unit=unit)
@@ -190,27 +202,27 @@ def test_limits_of_a_person_hold_across_files(tmp_path: Path) -> None:
 def simple(folder: Path, by: tuple[str, ...] = ()) -> tuple[FolderCatalogue, Table]:
     catalogue = FolderCatalogue(folder)
     table = catalogue.create(SCHEMA, by)
-    table.append(made(ROWS))
+    table.append(arrow_table(ROWS))
     return catalogue, table
 
 
-def test_files_that_were_removed_are_never_opened(tmp_path: Path) -> None:
+def test_removed_iceberg_files_are_never_opened(tmp_path: Path) -> None:
     _, table = simple(tmp_path, ("city",))
     first = current(table)
     before = {*iceberg_metadata.read_version(tmp_path, first).paths}
     table.delete("city = 'Bern'")
     (gone,) = before - {*iceberg_metadata.read_version(tmp_path, current(table)).paths}
     gone.write_bytes(b"secret")
-    pq.write_table(made(ROWS), gone.with_name("orphan.parquet"))
+    pq.write_table(arrow_table(ROWS), gone.with_name("orphan.parquet"))
     left = [row for row in ROWS if row["city"] != "Bern"]
-    assert counted(tmp_path, current(table)) == expected(left)
-    assert "secret" not in str(refused(tmp_path, "another size", first))
+    assert city_totals(tmp_path, current(table)) == expected_totals(left)
+    assert "secret" not in str(assert_refused(tmp_path, "another size", first))
     gone.unlink()
-    assert "expired" in refused(tmp_path, "do not exist any more", first).fix
-    refused(tmp_path, "no snapshot 5", 5)
+    assert "expired" in assert_refused(tmp_path, "do not exist any more", first).fix
+    assert_refused(tmp_path, "no snapshot 5", 5)
 
 
-def edited(path: Path, change: Callable[[Row], object]) -> None:
+def edit_json(path: Path, change: Callable[[Row], object]) -> None:
     """Change a metadata file."""
     held = json.loads(path.read_text())
     change(held)
@@ -245,21 +257,21 @@ WRONG: dict[str, tuple[str, Callable[[Row], object]]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_tables_that_can_not_be_read_exactly_are_refused(case: str, tmp_path: Path) -> None:
+def test_inexact_iceberg_tables_are_refused(case: str, tmp_path: Path) -> None:
     words, change = WRONG[case]
     catalogue, _ = simple(tmp_path / "t")
-    assert counted(catalogue.current) == expected(ROWS)
+    assert city_totals(catalogue.current) == expected_totals(ROWS)
     if case == "another location":
         shutil.move(tmp_path / "t", tmp_path / "moved")
         path = tmp_path / "moved/metadata" / Path(catalogue.current).name
-        assert counted(path) == expected(ROWS)
+        assert city_totals(path) == expected_totals(ROWS)
     else:
         path = Path(catalogue.current)
-    edited(path, change)
-    refused(path, words)
+    edit_json(path, change)
+    assert_refused(path, words)
 
 
-def test_damaged_metadata(tmp_path: Path) -> None:
+def test_damaged_iceberg_metadata_is_refused(tmp_path: Path) -> None:
     catalogue, table = simple(tmp_path)
     snapshot = table.current_snapshot()
     assert snapshot is not None
@@ -269,13 +281,13 @@ def test_damaged_metadata(tmp_path: Path) -> None:
         for text in (b"", b"secret", b"{}", b"[1]", content[:-20], content[:300], b"[" * 100_000):
             path.write_bytes(text)
             assert "secret" not in str(
-                refused(catalogue.current, "can't be opened", code="DP-DATA-001")
+                assert_refused(catalogue.current, "can't be opened", code="DP-DATA-001")
             )
         path.write_bytes(content)
-    assert counted(catalogue.current) == expected(ROWS)
+    assert city_totals(catalogue.current) == expected_totals(ROWS)
 
 
-def test_files_with_deleted_rows_are_refused(tmp_path: Path) -> None:
+def test_iceberg_delete_files_are_refused(tmp_path: Path) -> None:
     """Manifests of delete files, which pyiceberg does not write: the list says that it is one."""
     catalogue, table = simple(tmp_path)
     snapshot = table.current_snapshot()
@@ -288,24 +300,24 @@ def test_files_with_deleted_rows_are_refused(tmp_path: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(iceberg_metadata, "read_records", with_deletes)
-        assert "rewrite_data_files" in refused(catalogue.current, "delete files").fix
+        assert "rewrite_data_files" in assert_refused(catalogue.current, "delete files").fix
         patch.setattr(
             iceberg_metadata, "read_records",
             lambda path: ({**one, "status": 2} for one in with_deletes(path)),
         )  # fmt: skip
-        assert counted(catalogue.current) == expected([])
+        assert city_totals(catalogue.current) == expected_totals([])
 
 
-def test_files_without_ids_are_refused(tmp_path: Path) -> None:
+def test_iceberg_files_without_field_ids_are_refused(tmp_path: Path) -> None:
     """Such as files of Hive that were added to a table; a partition column may be only in paths."""
     catalogue, table = simple(tmp_path)
-    pq.write_table(made(ROWS), tmp_path / "added.parquet")
+    pq.write_table(arrow_table(ROWS), tmp_path / "added.parquet")
     table.add_files([str(tmp_path / "added.parquet")])
-    refused(catalogue.current, "have no ids")
+    assert_refused(catalogue.current, "have no ids")
 
 
-def test_partition_columns_that_files_lack_are_refused(tmp_path: Path) -> None:
-    """Their values are in the manifest alone."""
+def test_partition_columns_missing_in_files_are_refused(tmp_path: Path) -> None:
+    """Their values are only in the manifest."""
     catalogue, table = simple(tmp_path, ("city",))
     for path in iceberg_metadata.read_version(tmp_path, current(table)).paths:
         pq.write_table(pq.read_table(path, partitioning=None).drop_columns(["city"]), path)
@@ -313,7 +325,7 @@ def test_partition_columns_that_files_lack_are_refused(tmp_path: Path) -> None:
         patch.setattr(
             iceberg_metadata, "find_data_files", lambda root, listed, advice: tuple(listed)
         )
-        refused(catalogue.current, "'city' in a form that can't be read exactly")
+        assert_refused(catalogue.current, "'city' in a form that can't be read exactly")
 
 
 @pytest.mark.parametrize(
@@ -325,13 +337,13 @@ def test_partition_columns_that_files_lack_are_refused(tmp_path: Path) -> None:
         ({"path": "t", "format": "iceberg", "snapshot": 1 << 63}, "DP-DECL-003"),
     ],
 )
-def test_sources_that_are_declared_wrongly(source: Row, code: str) -> None:
+def test_wrong_iceberg_sources_are_refused(source: Row, code: str) -> None:
     with pytest.raises(DpReleaseError, match=code):
         declare(COLUMNS, source=source)
 
 
-def packed(number: int) -> bytes:
-    """Return a whole number as Avro writes it."""
+def avro_integer(number: int) -> bytes:
+    """Return an integer as Avro writes it."""
     left, found = (number << 1) ^ (number >> 63), b""
     while left >= 0x80:
         found += bytes([left & 0x7F | 0x80])
@@ -340,26 +352,26 @@ def packed(number: int) -> bytes:
 
 
 def text(value: bytes) -> bytes:
-    return packed(len(value)) + value
+    return avro_integer(len(value)) + value
 
 
 FIELDS: list[tuple[Any, bytes, Any]] = [
-    ("null", b"", None), ("boolean", b"\x01", True), ("long", packed(-(2**63)), -(2**63)),
-    ("int", packed(2**31 - 1), 2**31 - 1), ("float", struct.pack("<f", 0.5), 0.5),
+    ("null", b"", None), ("boolean", b"\x01", True), ("long", avro_integer(-(2**63)), -(2**63)),
+    ("int", avro_integer(2**31 - 1), 2**31 - 1), ("float", struct.pack("<f", 0.5), 0.5),
     ("double", struct.pack("<d", -1e300), -1e300), ("bytes", text(b"\xff"), b"\xff"),
-    ("string", text("é".encode()), "é"), (["null", "long"], packed(1) + packed(5), 5),
-    ({"type": "array", "items": "int"}, packed(2) + packed(1) + packed(2) + packed(0), [1, 2]),
-    ({"type": "array", "items": "int"}, packed(-1) + packed(1) + packed(3) + packed(0), [3]),
-    ({"type": "map", "values": "string"}, packed(1) + text(b"a") + text(b"b") + packed(0), {"a": "b"}),
+    ("string", text("é".encode()), "é"), (["null", "long"], avro_integer(1) + avro_integer(5), 5),
+    ({"type": "array", "items": "int"}, avro_integer(2) + avro_integer(1) + avro_integer(2) + avro_integer(0), [1, 2]),
+    ({"type": "array", "items": "int"}, avro_integer(-1) + avro_integer(1) + avro_integer(3) + avro_integer(0), [3]),
+    ({"type": "map", "values": "string"}, avro_integer(1) + text(b"a") + text(b"b") + avro_integer(0), {"a": "b"}),
     ({"type": "fixed", "name": "f", "size": 2}, b"ab", b"ab"), ("f", b"cd", b"cd"),
-    ({"type": "enum", "name": "e", "symbols": ["x", "y"]}, packed(1), "y"),
-    ({"type": "long", "logicalType": "timestamp-micros"}, packed(9), 9),
+    ({"type": "enum", "name": "e", "symbols": ["x", "y"]}, avro_integer(1), "y"),
+    ({"type": "long", "logicalType": "timestamp-micros"}, avro_integer(9), 9),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("codec", ["null", "deflate", "zstandard", "snappy"])
-def test_avro_files(codec: str, tmp_path: Path) -> None:
-    """Every type, in two blocks; a file that is cut off anywhere, or has another codec, is refused."""
+def test_avro_files_are_read_or_refused(codec: str, tmp_path: Path) -> None:
+    """Every type, in two blocks; truncated files and other codecs are refused."""
     fields = [{"name": f"c{i}", "type": kind} for i, (kind, _, _) in enumerate(FIELDS)]
     schema = json.dumps({"type": "record", "name": "r", "fields": fields}).encode()
     content, sync = b"".join(written for _, written, _ in FIELDS), os.urandom(16)
@@ -368,9 +380,9 @@ def test_avro_files(codec: str, tmp_path: Path) -> None:
         "deflate": deflated.compress(content * 2) + deflated.flush(),
         "zstandard": pa.compress(content * 2, "zstd", asbytes=True),
     }.get(codec, content * 2)
-    header = b"Obj\x01" + packed(2) + text(b"avro.schema") + text(schema)
-    header += text(b"avro.codec") + text(codec.encode()) + packed(0) + sync
-    whole = header + (packed(2) + text(block) + sync) * 2
+    header = b"Obj\x01" + avro_integer(2) + text(b"avro.schema") + text(schema)
+    header += text(b"avro.codec") + text(codec.encode()) + avro_integer(0) + sync
+    whole = header + (avro_integer(2) + text(block) + sync) * 2
     path = tmp_path / "t.avro"
     path.write_bytes(whole)
     if codec == "snappy":

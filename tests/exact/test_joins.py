@@ -176,7 +176,7 @@ def units_of(unit: Row, rows: list[Row]) -> list[list[Row]]:
     others=st.lists(TRIP, min_size=1, max_size=3),
     unmatched=UNMATCHED,
 )
-def test_public_joins_move_no_more_than_is_claimed(
+def test_public_joins_keep_the_claimed_sensitivity(
     unit: Row,
     neighbours: Neighbours,
     rows: list[Row],
@@ -211,22 +211,22 @@ def test_duplicate_public_keys_are_refused_before_a_row_is_read() -> None:
     assert "station" in str(caught.value)
 
 
-def naive(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_key_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """Switch off the check of a public table's keys, but not the statement's own caution."""
     monkeypatch.setattr(engine_module, "refuse_duplicate_keys", lambda *_: None)
 
 
-def test_a_row_never_counts_twice_even_without_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    naive(monkeypatch)
+def test_rows_count_once_even_without_the_key_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_key_check(monkeypatch)
     query = public_query({}, "by number")
     found = exact(query, trips([TRIP_ROW]), stations(DUPLICATES))
     assert found["rows"].sum() == 1
     assert found["h"].sum() == 0
 
 
-def test_the_neighbour_check_finds_a_fan_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neighbour_check_finds_duplicated_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same rows in a plain LEFT JOIN move a count by three: the check above can fail."""
-    naive(monkeypatch)
+    without_key_check(monkeypatch)
     careful = layers.joined_rows_sql
     monkeypatch.setattr(
         layers, "joined_rows_sql", lambda *given: careful(*given).partition(" QUALIFY")[0]
@@ -236,7 +236,7 @@ def test_the_neighbour_check_finds_a_fan_out(monkeypatch: pytest.MonkeyPatch) ->
     assert breaches(query, one, other, claims(query))
 
 
-def test_whole_numbers_are_compared_as_such() -> None:
+def test_integer_join_keys_are_compared_as_integers() -> None:
     """2^53 and 2^53 + 1 are one float, but two stations."""
     query = ask(
         declare(TRIPS),
@@ -264,10 +264,10 @@ def test_whole_numbers_are_compared_as_such() -> None:
     ],
     ids=["undeclared codes", "beyond floats", "out of bounds"],
 )
-def test_what_a_key_is_stored_as_does_not_change_what_it_matches(
+def test_stored_type_of_join_keys_changes_no_match(
     column: dict[str, Any], cells: list[int], matched: int
 ) -> None:
-    """A missing key makes floats of all, a letter texts as they stood in a file."""
+    """A missing key turns all into floats, a letter into texts."""
     kind = "text" if column["type"] == "category" else "integer"
     there = [str(cell) for cell in cells] + ["03", "01", "3.0"] if kind == "text" else cells
     right = declare(
@@ -287,7 +287,7 @@ def test_what_a_key_is_stored_as_does_not_change_what_it_matches(
         assert exact(query, twin, codes)["n"].tolist() == [matched]
 
 
-def test_joined_columns_are_used_in_conditions_and_expressions() -> None:
+def test_joined_columns_in_conditions_and_expressions() -> None:
     derive = {
         "climb": {"expression": "height * n", "type": "number", "lower": 0, "upper": 50, "step": 1},
         "steep": {"expression": "climb > 10 AND level = '5-10'", "type": "boolean"},
@@ -384,7 +384,7 @@ def with_cost(row: Row) -> Row:
 )
 @examples(15)
 @given(people=st.lists(PERSON, max_size=8), visits=st.lists(VISIT, max_size=8))
-def test_joins_of_one_unit_equal_the_reference(
+def test_joins_of_one_person_equal_the_reference(
     bounds: Row, by: list[str], people: list[Row], visits: list[Row]
 ) -> None:
     query = private_query(bounds, by)
@@ -405,14 +405,14 @@ def test_joins_of_one_unit_equal_the_reference(
         st.lists(PERSON, min_size=1, max_size=3), st.lists(VISIT, min_size=1, max_size=3)
     ),
 )
-def test_a_person_in_both_tables_moves_no_more_than_is_claimed(
+def test_joins_by_id_keep_the_claimed_sensitivity(
     bounds: Row,
     neighbours: Neighbours,
     people: list[Row],
     visits: list[Row],
     new: tuple[list[Row], list[Row]],
 ) -> None:
-    """A unit is gone from both tables at once (V29)."""
+    """A person is removed from both tables at once (V29)."""
     query = private_query(bounds, ["sex", "ward"], neighbours)
     whole = exact(query, *tables(people, visits))
     for person in sorted({row["id"] for row in people + visits} - {None}):
@@ -431,8 +431,8 @@ HEAVY = (
 )
 
 
-def test_the_bounds_hold_for_joined_rows() -> None:
-    """Four rows beside twelve are forty-eight; two groups of three rows count."""
+def test_contribution_limits_hold_for_joined_rows() -> None:
+    """Four rows joined with twelve give 48; two groups of three rows count."""
     query = private_query(BOUNDS[1], ["sex", "ward"])
     found = exact(query, *tables(*HEAVY))
     assert sorted(found["rows"].tolist(), reverse=True)[:3] == [3, 3, 0]
@@ -441,7 +441,7 @@ def test_the_bounds_hold_for_joined_rows() -> None:
     assert exact(own, *tables(*HEAVY))["rows"].sum() == 6
 
 
-def test_the_neighbour_check_finds_unbounded_joins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neighbour_check_finds_unbounded_joins(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without bounding after the join, one person moves more than is claimed."""
     query = private_query(BOUNDS[1], ["sex", "ward"])
     bounded = bounding.limit_contributions
@@ -456,8 +456,8 @@ def test_the_neighbour_check_finds_unbounded_joins(monkeypatch: pytest.MonkeyPat
     assert breaches(query, one, other, claims(query))
 
 
-def test_a_joined_engine_reaches_both_files_and_no_other(tmp_path: Path) -> None:
-    """Files beside the declared ones stay closed, and so does everything else (V64)."""
+def test_joined_engine_opens_only_the_two_files(tmp_path: Path) -> None:
+    """Other files in the folder and all other resources stay closed (V64)."""
     pq.write_table(trips([TRIP_ROW]), tmp_path / "trips.parquet")
     pq.write_table(stations(DUPLICATES[:1]), tmp_path / "stations.parquet")
     (tmp_path / "secret.csv").write_text("a\nSECRET-4711\n")
@@ -491,7 +491,7 @@ def test_a_joined_engine_reaches_both_files_and_no_other(tmp_path: Path) -> None
     ]
 
 
-def test_a_public_file_that_changes_meanwhile_is_refused(tmp_path: Path) -> None:
+def test_public_file_that_changes_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "stations.parquet"
     pq.write_table(stations(DUPLICATES[:1]), path)
     query = public_query({}, "by number")
@@ -503,7 +503,7 @@ def test_a_public_file_that_changes_meanwhile_is_refused(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("same", [True, False])
-def test_both_tables_in_duckdb_files(tmp_path: Path, same: bool) -> None:
+def test_joins_of_tables_in_duckdb_files(tmp_path: Path, same: bool) -> None:
     """One file may hold both; it is opened once."""
     files = [tmp_path / "a.duckdb", tmp_path / ("a.duckdb" if same else "b.duckdb")]
     for file, name, table in zip(

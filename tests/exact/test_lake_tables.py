@@ -1,4 +1,4 @@
-"""Files that don't all count: of a lake's table, of a job that has not ended, and odd side files."""
+"""Files of lake tables, unfinished jobs and side files of databases are refused."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def table(folder: Path, path: str, kind: str | None = None, **more: str) -> Decl
     return table_from_mapping({"table": "people", "source": source, "columns": COLUMNS}, folder)
 
 
-def refused(folder: Path, path: str, kind: str | None = None, **more: str) -> str:
+def assert_refused(folder: Path, path: str, kind: str | None = None, **more: str) -> str:
     with (
         pytest.raises(DataError, match="DP-DATA-024") as caught,
         open_duckdb(table(folder, path, kind, **more), None),
@@ -72,10 +72,10 @@ def rows(folder: Path, place: str = ".", name: str = "p.parquet") -> None:
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("kind", TABLES)
-def test_tables_of_lakes(
+def test_files_of_lake_tables_are_refused(
     kind: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However one of their files is found, and wherever it lies: a run and `init` refuse it."""
+    """However a file is found and wherever it is: a run and `init` refuse it."""
     root = tmp_path / "people"
     rows(root, place)
     TABLES[kind](root)
@@ -84,14 +84,14 @@ def test_tables_of_lakes(
     monkeypatch.chdir(tmp_path)
     for way in WAYS:
         path = way.format(root="people", place=place)
-        said = refused(tmp_path, path)
+        said = assert_refused(tmp_path, path)
         assert f"of a {kind.split()[0]} table" in said
         assert "live.parquet" in said or "'live'" in said
         with pytest.raises(DataError, match=r"DP-DATA-0(24|10)"):  # its log is empty
             sketch(Path(path))
 
 
-def test_a_folder_beside_a_table_is_none(tmp_path: Path) -> None:
+def test_folders_next_to_a_lake_table_are_read(tmp_path: Path) -> None:
     for i, make in enumerate(TABLES.values()):
         make(tmp_path / f"other{i}")
     touch("metadata/readme.txt", "snapshot/", "data/metadata/", "_SUCCESS", "._SUCCESS.crc")(
@@ -103,15 +103,15 @@ def test_a_folder_beside_a_table_is_none(tmp_path: Path) -> None:
             assert "table: " in sketch(tmp_path / path)
 
 
-def test_names_of_ducklake(tmp_path: Path) -> None:
+def test_files_with_names_of_ducklake_are_refused(tmp_path: Path) -> None:
     name = "ducklake-019a0e44-5f5d-7c83-9a57-4b6ac1ed6a09"
     for end in ("", "-delete"):
         rows(tmp_path, name=f"{name}{end}.parquet")
-    assert "of a DuckLake table" in refused(tmp_path, f"{name}.parquet")
-    assert "of a DuckLake table" in refused(tmp_path, "*.parquet")
+    assert "of a DuckLake table" in assert_refused(tmp_path, f"{name}.parquet")
+    assert "of a DuckLake table" in assert_refused(tmp_path, "*.parquet")
 
 
-def test_values_from_a_table_of_a_lake(tmp_path: Path) -> None:
+def test_values_from_a_lake_table_are_refused(tmp_path: Path) -> None:
     write(
         tmp_path,
         "people.yaml",
@@ -136,7 +136,7 @@ JOBS = {
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("place", [".", "sex=F", "sex=F/day=2024-01-01"])
 @pytest.mark.parametrize("marker", JOBS)
-def test_jobs_that_have_not_ended(marker: str, place: str, tmp_path: Path) -> None:
+def test_output_of_unfinished_jobs_is_refused(marker: str, place: str, tmp_path: Path) -> None:
     rows(tmp_path / "people", place)
     touch("people/_SUCCESS")(tmp_path)
     for path in ("people/", f"people/{place}/", "people/**/*.parquet", f"people/{place}/p.parquet"):
@@ -144,18 +144,18 @@ def test_jobs_that_have_not_ended(marker: str, place: str, tmp_path: Path) -> No
             pass
     JOBS[marker](tmp_path / "people")
     for path in ("people/", f"people/{place}/", "people/**/*.parquet", f"people/{place}/p.parquet"):
-        assert f"'{marker}'" in refused(tmp_path, path)
+        assert f"'{marker}'" in assert_refused(tmp_path, path)
 
 
-def test_databricks_notes_of_jobs_that_have_ended(tmp_path: Path) -> None:
+def test_databricks_markers_of_finished_jobs_are_accepted(tmp_path: Path) -> None:
     rows(tmp_path / "people")
     touch("_started_5", "_committed_5", "_SUCCESS")(tmp_path / "people")
     with open_duckdb(table(tmp_path, "people/"), None):
         pass
 
 
-def test_names_that_writers_mark(tmp_path: Path) -> None:
-    """A folder leaves them out, as Spark and Arrow do; a pattern that finds them is refused."""
+def test_hidden_names_are_ignored_or_refused(tmp_path: Path) -> None:
+    """A folder ignores them, as in Spark and Arrow; a pattern that matches them is refused."""
     rows(tmp_path / "people[1]")
     rows(tmp_path / "people[1]", name="_p.parquet")
     rows(tmp_path / "people[1]", "_old")
@@ -163,7 +163,7 @@ def test_names_that_writers_mark(tmp_path: Path) -> None:
     with open_duckdb(table(folder, "./"), None):
         pass
     for path in ("*.parquet", "**/*.parquet", "*/p.parquet"):
-        assert "begin a part of the pattern with _" in refused(folder, path)
+        assert "begin a part of the pattern with _" in assert_refused(folder, path)
     for path in ("_*.parquet", "_old/*.parquet", "_p.parquet", "p*.parquet"):
         with open_duckdb(table(folder, path), None):
             pass
@@ -175,7 +175,7 @@ SIDE = {
 }
 
 
-def bound(path: Path) -> None:
+def create_socket(path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as one:
         here = Path.cwd()
         os.chdir(path.parent)
@@ -188,7 +188,7 @@ def bound(path: Path) -> None:
 THINGS: dict[str, Callable[[Path], object]] = {
     "a pipe": os.mkfifo,
     "a folder": Path.mkdir,
-    "a socket": bound,
+    "a socket": create_socket,
     "a link": lambda path: path.symlink_to("nowhere"),
     "a link to a pipe": lambda path: (os.mkfifo(path.with_name("f")), path.symlink_to("f")),
 }
@@ -210,13 +210,15 @@ def database(folder: Path, kind: str) -> Path:
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("thing", THINGS)
 @pytest.mark.parametrize(("kind", "ending"), [(k, e) for k, ends in SIDE.items() for e in ends])
-def test_side_files_of_databases(kind: str, ending: str, thing: str, tmp_path: Path) -> None:
+def test_unusual_side_files_of_databases_are_refused(
+    kind: str, ending: str, thing: str, tmp_path: Path
+) -> None:
     path = database(tmp_path, kind)
     (tmp_path / "link").mkdir()
     (tmp_path / "link" / path.name).symlink_to(path)
     THINGS[thing](Path(f"{path}{ending}"))
     for name in (path, tmp_path / "link" / path.name):
-        said = refused(tmp_path, str(name), kind, table="people")
+        said = assert_refused(tmp_path, str(name), kind, table="people")
         assert f"'{path.name}{ending}'" in said
         assert "it is a" in said
         with pytest.raises(DataError, match="DP-DATA-024"):
@@ -225,8 +227,8 @@ def test_side_files_of_databases(kind: str, ending: str, thing: str, tmp_path: P
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("kind", SIDE)
-def test_a_run_and_a_sketch_wait_for_no_pipe(kind: str, tmp_path: Path) -> None:
-    """Real processes: an engine that opens a pipe can't be interrupted from within."""
+def test_run_and_sketch_do_not_wait_for_a_pipe(kind: str, tmp_path: Path) -> None:
+    """In real processes, because an engine that opens a pipe can't be interrupted."""
     write(
         tmp_path,
         "people.yaml",

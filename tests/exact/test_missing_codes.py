@@ -95,7 +95,7 @@ def answers(declared: Declared, frame: object = None) -> dict[str, Any]:
     return found
 
 
-def expected() -> dict[str, Any]:
+def expected_counts() -> dict[str, Any]:
     """Return the counts by pandas, row by row, with a missing value in place of every code."""
     held = TEXTS.copy()
     for name, codes in CODES.items():
@@ -217,18 +217,18 @@ FILES: dict[str, Callable[[Path], dict[str, Any]]] = {
 
 def check(found: dict[str, Any]) -> None:
     """Compare answers with what pandas counts; a mean is a sum beside a count."""
-    wanted = expected()
+    wanted = expected_counts()
     assert {name: found[name] for name in wanted} == wanted
     assert sum(found["middle.median"]) == wanted["known.age"][0]
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_codes_in_files(kind: str, tmp_path: Path) -> None:
+def test_missing_codes_in_files(kind: str, tmp_path: Path) -> None:
     check(answers(declare(COLUMNS, source=FILES[kind](tmp_path))))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_codes_in_parquet_and_frames(kind: str, tmp_path: Path) -> None:
+def test_missing_codes_in_parquet_and_frames(kind: str, tmp_path: Path) -> None:
     table = plain_numbers(KINDS[kind])
     pq.write_table(table, tmp_path / "t.parquet")
     check(answers(declare(COLUMNS, source=str(tmp_path / "t.parquet"))))
@@ -238,7 +238,7 @@ def test_codes_in_parquet_and_frames(kind: str, tmp_path: Path) -> None:
     check(answers(declare(COLUMNS), duckdb.from_arrow(table)))
 
 
-def test_codes_among_objects_and_categories() -> None:
+def test_missing_codes_in_objects_and_categories() -> None:
     objects = plain_numbers({}).to_pandas().astype(object)
     check(answers(declare({**COLUMNS, "id": {"type": "text"}} | {"id": COLUMNS["id"]}),
                   objects.assign(id=TEXTS["id"].astype("str"))))  # fmt: skip
@@ -246,8 +246,8 @@ def test_codes_among_objects_and_categories() -> None:
 
 
 @pytest.mark.parametrize("groups", [1, 50])
-def test_people_whose_id_is_a_code_are_left_out(groups: int) -> None:
-    """A code among ids is nobody, as a missing id is, and its rows fill nobody's limits."""
+def test_rows_with_a_missing_code_as_id_are_left_out(groups: int) -> None:
+    """Such an id is missing, and its rows do not use anyone's limits."""
     unit = {"id": "id", "max_groups": groups, "max_rows_per_group": 2}
     known = TEXTS[TEXTS["id"] != "none"]
     coded = answers(declare(COLUMNS, privacy_unit=unit), TEXTS)
@@ -255,7 +255,7 @@ def test_people_whose_id_is_a_code_are_left_out(groups: int) -> None:
     assert sum(coded["codes.n"]) > 0
 
 
-def test_codes_of_a_joined_table() -> None:
+def test_missing_codes_of_a_joined_table() -> None:
     """Keys and values of a public table may be codes as well."""
     rates = declare(
         {"code": {"type": "text", "missing": "2"},
@@ -285,7 +285,7 @@ def test_codes_of_a_joined_table() -> None:
         (pa.array([1e300, 5.0]), ["1e300"], [5]),
     ],
 )
-def test_numbers_are_compared_as_numbers(
+def test_missing_codes_are_compared_as_numbers(
     stored: pa.Array, codes: list[Any], left: list[int]
 ) -> None:
     declared = declare({"v": {"type": "integer", "lower": 0, "upper": 2**60, "missing": codes}})
@@ -300,8 +300,8 @@ def test_numbers_are_compared_as_numbers(
 
 
 @pytest.mark.parametrize("layout", ["%d.%m.%Y", "%Y%m%d", "%Y-%m-%d"])
-def test_days_are_compared_as_days(layout: str) -> None:
-    """Whatever their spelling is; a text that no day has is missing in any case."""
+def test_missing_codes_are_compared_as_dates(layout: str) -> None:
+    """In any spelling; a text that is no date is missing anyway."""
     days = [datetime.date(1900, 1, 1), datetime.date(2020, 2, 3), datetime.date(9999, 12, 31)]
     codes = [days[0].strftime(layout), days[2].isoformat(), "99.99.9999"]
     columns = {"d": {"type": "date", "format": layout, "missing": codes}}
@@ -314,7 +314,7 @@ def test_days_are_compared_as_days(layout: str) -> None:
             assert engine.run(query).vector("n").tolist() == [1]
 
 
-def test_a_profile_does_not_call_codes_unreadable() -> None:
+def test_profile_does_not_count_missing_codes_as_unreadable() -> None:
     columns = {"v": COLUMNS["pay"], "flag": COLUMNS["flag"]}
     declared = declare(columns)
     query = ask(declared, {"v": {"sum": "v"}, "f": {"count": "flag"}})

@@ -1,4 +1,4 @@
-"""In a notebook, with DuckDB's own bar of progress and without the widgets that it needs."""
+"""In a notebook, where DuckDB's progress bar needs widgets that are missing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WAYS = {
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("way", WAYS)
-def test_every_way_to_ask_works_in_a_notebook(way: str, tmp_path: Path) -> None:
+def test_all_interfaces_work_in_a_notebook(way: str, tmp_path: Path) -> None:
     write(tmp_path)
     done = processes.run(
         [sys.executable, "-c", PRETEND + WAYS[way]],

@@ -88,7 +88,7 @@ ROWS = (
 )
 
 
-def test_what_is_in_a_sheet(tmp_path: Path) -> None:
+def test_cells_of_a_sheet_are_read(tmp_path: Path) -> None:
     path = write(tmp_path / "t.ods", one=row(cell("x")), two=ROWS)
     table = declare(COLUMNS, source={"path": str(path), "sheet": "two", "header": 4})
     asked = {"q1": "*", "q2": "n", "q3": "d", "q4": "b", "q5": "k"}
@@ -101,7 +101,7 @@ def test_what_is_in_a_sheet(tmp_path: Path) -> None:
     assert list(exact(by, None)["n"]) == [2, 4]
 
 
-def test_from_a_sketch_to_a_release(tmp_path: Path) -> None:
+def test_open_document_from_sketch_to_release(tmp_path: Path) -> None:
     rows = "".join(
         row(cell(f"p{i}"), cell(1 + i % 2), cell(f"2024-01-{1 + i % 28:02}"), cell(i), FORMULA)
         for i in range(40)
@@ -135,7 +135,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("what", DAMAGED)
-def test_damaged_files_say_nothing(what: str, tmp_path: Path) -> None:
+def test_damaged_ods_files_are_refused_without_values(what: str, tmp_path: Path) -> None:
     path, content = tmp_path / "t.ods", DAMAGED[what]
     if isinstance(content, bytes):
         path.write_bytes(content)
@@ -149,8 +149,8 @@ def test_damaged_files_say_nothing(what: str, tmp_path: Path) -> None:
     assert "secret" not in str(caught.value)
 
 
-def test_no_row_of_a_long_sheet_is_lost(tmp_path: Path) -> None:
-    """One row more would take the place of the row of somebody else."""
+def test_sheets_above_the_row_limit_are_refused(tmp_path: Path) -> None:
+    """Otherwise, one more row would displace another person's row."""
     below = row(more='table:number-rows-repeated="3000000"') + row(cell("c"))
     for repeated, n in ((7, 8), (1 << 20, 0)):
         rows = row(cell("k")) + row(cell("c"), more=f'table:number-rows-repeated="{repeated}"')
@@ -164,15 +164,15 @@ def test_no_row_of_a_long_sheet_is_lost(tmp_path: Path) -> None:
         assert caught.value.code in ("DP-DATA-006", "DP-DATA-024")
 
 
-def test_a_deeply_nested_text_stops_no_run(tmp_path: Path) -> None:
+def test_deeply_nested_text_does_not_stop_a_run(tmp_path: Path) -> None:
     deep = cell("c").replace("c<", "<text:span>" * 3000 + "c" + "</text:span>" * 3000 + "<", 1)
     path = write(tmp_path / "t.ods", one=row(cell("k")) + row(deep) + row(cell("a b")))
     table = declare({"k": COLUMNS["k"]}, source={"path": str(path), "sheet": "one"})
     assert list(exact(ask(table, {"n": {"count": "*"}}, ["k"]), None)["n"]) == [1, 1]
 
 
-def test_a_sheet_that_is_cut_below_its_header(tmp_path: Path) -> None:
-    """Whether rows are lost is found when rows are read, and said without quoting any."""
+def test_sheet_truncated_below_its_header_is_refused(tmp_path: Path) -> None:
+    """The error when rows are read quotes no row."""
     path = write(tmp_path / "t.ods", one=row(cell("k")) + row(cell("c")) * 9)
     with zipfile.ZipFile(path) as package:
         content = package.read("content.xml").decode()

@@ -1,4 +1,4 @@
-"""Rows without the one number that a query adds up are left out; no sum tells that they are."""
+"""Rows without the only summed number are skipped, and no sum changes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 """Queries in which rows without a number count, or take the place of others."""
 
 
-def asked(more: dict[str, Any]) -> Query:
+def build_query(more: dict[str, Any]) -> Query:
     given = {"by": ["state"]} | more
     unit = given.pop("unit", None)
     bounds = (
@@ -77,7 +77,7 @@ def rows(pays: pa.Array) -> pa.Table:
     return pa.table({**{n: pa.array(v) for n, v in names.items()}, "pay": pays, "filled": pays})
 
 
-def found(query: Query, table: pa.Table) -> dict[str, list[Any]]:
+def query_vectors(query: Query, table: pa.Table) -> dict[str, list[Any]]:
     with Engine.open(query.declared, table, queries=[query]) as engine:
         known = engine.run(query)
         vectors = [m.name for m in query.measurements if m.is_vector]
@@ -87,23 +87,23 @@ def found(query: Query, table: pa.Table) -> dict[str, list[Any]]:
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("name", ASKED)
 @pytest.mark.parametrize("kind", PAYS)
-def test_no_sum_tells_what_is_left_out(kind: str, name: str) -> None:
-    query, table = asked(ASKED[name]), rows(PAYS[kind])
-    fast = found(query, table)
+def test_skipping_missing_rows_changes_no_sum(kind: str, name: str) -> None:
+    query, table = build_query(ASKED[name]), rows(PAYS[kind])
+    fast = query_vectors(query, table)
     with mock.patch.object(compiler, "presence_condition_sql", return_value=""):
-        assert fast == found(query, table)
+        assert fast == query_vectors(query, table)
     assert 'dp_source WHERE "pay" IS NOT NULL' in compile_without_data(query).text
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_where_rows_count_themselves_all_are_read(name: str) -> None:
-    text = compile_without_data(asked(OTHERS[name])).text
+def test_counts_of_rows_read_all_rows(name: str) -> None:
+    text = compile_without_data(build_query(OTHERS[name])).text
     assert "dp_source" in text
     assert "dp_source WHERE" not in text
 
 
-def test_groups_of_rows_that_a_file_says_nothing_of(tmp_path: Path) -> None:
-    """Statistics tell the engine where all is missing: NaN is not, and a lone value is not."""
+def test_row_groups_without_statistics_are_read(tmp_path: Path) -> None:
+    """DuckDB skips row groups that are all missing by their statistics; NaN is not missing."""
     kinds = ([None] * 4, [math.nan] * 4, [None, math.nan, 2.0, None], [0.25] * 4)
     pays = pa.array([pay for kind in kinds for pay in kind], pa.float64())
     table = pa.table({"state": pa.array(["NH"] * 16), "pay": pays})

@@ -1,4 +1,4 @@
-"""Sums of products: what one unit adds, over all neighbours of small domains, and as exact steps."""
+"""Sums of products: sensitivity over all neighbours of small domains, and exact steps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sums(name: str, ends: tuple[int, int], *, centred: bool) -> Sum:
 @pytest.mark.each
 @pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize(("left", "right"), list(product(RANGES, repeat=2)))
-def test_what_a_row_adds_reaches_both_ends_and_no_more(
+def test_product_bounds_are_reached_and_not_exceeded(
     left: tuple[int, int], right: tuple[int, int], centred: bool
 ) -> None:
     a, b = sums("a", left, centred=centred), sums("b", right, centred=centred)
@@ -47,8 +47,8 @@ def test_what_a_row_adds_reaches_both_ends_and_no_more(
 
 
 @pytest.mark.parametrize("size", [1, 3, 2**12, 2**12 + 1, 10**9, 2**40, 2**61])
-def test_coarse_products_keep_their_order(size: int) -> None:
-    """However wide the bounds are, few steps remain, and the ends are the rounded corners."""
+def test_coarse_products_are_monotone(size: int) -> None:
+    """Wide bounds still have few steps, and their ends are the rounded corners."""
     a, b = sums("a", (-size, size), centred=False), sums("b", (0, size), centred=False)
     found = ProductSum.of(a, b)
     assert max(abs(found.least), found.most) <= LARGEST_PRODUCT
@@ -104,7 +104,7 @@ def found_of(query: Any, rows: list[dict[str, Any]]) -> list[int]:
 @pytest.mark.parametrize(
     ("pair", "unit", "neighbours"), thinned(PAIRS, UNITS, list(Neighbours), together=1), ids=str
 )
-def test_no_neighbours_differ_by_more_and_some_by_as_much(
+def test_sensitivity_of_product_sums_is_exact(
     pair: tuple[str, str], unit: dict[str, Any], neighbours: Neighbours
 ) -> None:
     """All rows of one unit in all groups: missing values, codes, booleans, values to be clamped."""
@@ -135,7 +135,7 @@ def test_no_neighbours_differ_by_more_and_some_by_as_much(
         assert sensitivity.largest_shift >= largest
 
 
-def test_products_of_wide_columns_are_exact_in_the_engine() -> None:
+def test_products_of_wide_columns_are_exact_in_duckdb() -> None:
     wide = {"type": "integer", "lower": -(2**37), "upper": 2**37}
     heavy = {"type": "integer", "lower": 0, "upper": 2**38}
     query = ask(
@@ -148,7 +148,7 @@ def test_products_of_wide_columns_are_exact_in_the_engine() -> None:
         assert found == [floor(Fraction(a * b, coarse) + Fraction(1, 2))]
 
 
-def test_the_treatment_of_both_columns_is_stated() -> None:
+def test_missing_value_rules_of_both_factors_are_recorded() -> None:
     query = ask(declare(COLUMNS), {"s": {"weighted_sum": {"of": "a", "weight": "c"}}})
     said = treatment_record(query).to_json()["columns"]
     assert "outside the bounds: clamped" in said["a"]

@@ -30,7 +30,9 @@ def spread(rows: int) -> np.ndarray:
     return (100 + 800 * (np.arange(rows) + 0.5) / rows).astype(int)
 
 
-def released(folder: Path, groups: int, rows: int, epsilon: float, **more: Any) -> pd.DataFrame:
+def publish_ratios(
+    folder: Path, groups: int, rows: int, epsilon: float, **more: Any
+) -> pd.DataFrame:
     frame = pd.DataFrame(
         {"g": np.repeat(np.arange(groups), rows), "pay": np.tile(spread(rows), groups)}
     )
@@ -46,9 +48,9 @@ def released(folder: Path, groups: int, rows: int, epsilon: float, **more: Any) 
 
 
 @pytest.mark.parametrize(("rows", "groups"), [(60, 200), (1500, 60)])
-def test_intervals_are_covered(tmp_path: Path, rows: int, groups: int) -> None:
-    """In small groups, many of which are left empty, and in large ones, whose values are close."""
-    found = released(tmp_path, groups, rows, epsilon=3)
+def test_quantile_ratio_intervals_cover_the_truth(tmp_path: Path, rows: int, groups: int) -> None:
+    """In small groups, of which many are empty, and in large ones."""
+    found = publish_ratios(tmp_path, groups, rows, epsilon=3)
     values = np.sort(spread(rows))
     truth = values[int(np.ceil(0.8 * rows)) - 1] / values[int(np.ceil(0.2 * rows)) - 1]
     upper = found["r_upper"].fillna(np.inf)
@@ -62,11 +64,11 @@ def test_intervals_are_covered(tmp_path: Path, rows: int, groups: int) -> None:
         assert (found["r"] - truth).abs().median() < 0.2 * truth
 
 
-def test_a_wider_interval_is_published_for_more_confidence(tmp_path: Path) -> None:
+def test_quantile_ratio_confidence_is_split(tmp_path: Path) -> None:
     query = ask(declare(COLUMNS), {"r": {"quantile_ratio": P80_P20, "margin": "99 %"}})
     confidences = {float(one.aggregate.miss) for one in query.measurements}  # type: ignore[attr-defined]
     assert confidences == {0.025, 0.0025}
-    assert released(tmp_path, 3, 2000, epsilon=9, margin="99 %")["r"].notna().all()
+    assert publish_ratios(tmp_path, 3, 2000, epsilon=9, margin="99 %")["r"].notna().all()
 
 
 def test_published_quantiles_are_shared() -> None:
@@ -80,7 +82,7 @@ def test_published_quantiles_are_shared() -> None:
     assert [len(one.parts) for one in query.columns] == [3, 3, 6]
 
 
-def test_quotients_of_ends() -> None:
+def test_quotients_of_interval_ends() -> None:
     over = [np.array([80.0, 8.0, 3.0]), np.array([70.0, 9.0, 2.0]), np.array([90.0, 7.0, 4.0])]
     under = [np.array([20.0, 0.0, 5.0]), np.array([10.0, 0.0, 4.0]), np.array([30.0, 2.0, 6.0])]
     found = quantile_ratio_estimates(over, under, np.inf)
@@ -93,14 +95,14 @@ def test_quotients_of_ends() -> None:
 @pytest.mark.parametrize(
     ("spec", "more"), [({"of": "debt"}, {}), ({"of": "born"}, {}), ({}, {"margin": "90 %"})]
 )
-def test_ratios_that_are_refused(spec: dict[str, Any], more: dict[str, Any]) -> None:
+def test_wrong_quantile_ratios_are_refused(spec: dict[str, Any], more: dict[str, Any]) -> None:
     code = "DP-QUERY-004" if spec.get("of") == "born" else "DP-QUERY-021"
     with pytest.raises(QueryError, match=code):
         ask(declare(COLUMNS), {"r": {"quantile_ratio": {**P80_P20, **spec}, **more}})
 
 
 @pytest.mark.parametrize(("over", "under"), [("0.2", "0.8"), ("0.5", "0.5"), ("1", "0.5")])
-def test_fractions_that_are_refused(over: str, under: str) -> None:
+def test_swapped_fractions_are_refused(over: str, under: str) -> None:
     spec = {"of": "pay", "over": over, "under": under}
     with pytest.raises(DpReleaseError, match=r"0\.8, under: 0\.2"):
         ask(declare(COLUMNS), {"r": {"quantile_ratio": spec}})

@@ -1,4 +1,4 @@
-"""A ratio is one of the rows in which both sides are present, however a side may be missing."""
+"""A ratio uses the rows in which both sides are present."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def _value(name: str, row: dict[str, Any]) -> float | None:
 @pytest.mark.each
 @pytest.mark.parametrize("unit", [{}, {"id": "id", "max_groups": 2, "max_rows_per_group": 99}])
 @pytest.mark.parametrize(("over", "under"), list(product(SIDES, SIDES)))
-def test_both_sides_are_of_the_same_rows(over: str, under: str, unit: dict[str, Any]) -> None:
+def test_both_sides_of_a_ratio_use_the_same_rows(
+    over: str, under: str, unit: dict[str, Any]
+) -> None:
     keys = {"id": {"type": "integer"}, "k": {"type": "category", "values": ["x", "y"]}}
     declared = declare({**keys, **SIDES}, privacy_unit=unit)
     query = ask(declared, {"r": {"ratio": [over, under]}, "alone": {"sum": over}}, ["k"])

@@ -151,7 +151,7 @@ def as_table(rows: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=TYPES)
 
 
-def same(query: Query, rows: list[dict[str, Any]]) -> None:
+def assert_equals_reference(query: Query, rows: list[dict[str, Any]]) -> None:
     found, wanted = exact(query, as_table(rows)), reference(query, rows)
     for name, vector in wanted.items():
         assert found[name].tolist() == vector, name
@@ -184,8 +184,8 @@ def test_sql_equals_the_reference(
         mock.patch.multiple(categories, SHORT=short, COMPARED=compared),
     ):
         query = build(unit, by, measurements)
-        same(query, rows)
-        same(without_people(query), rows)
+        assert_equals_reference(query, rows)
+        assert_equals_reference(without_people(query), rows)
 
 
 def without_people(query: Query) -> Query:
@@ -194,27 +194,29 @@ def without_people(query: Query) -> Query:
     return replace(query, measurements=tuple(held), columns=())
 
 
-def test_more_rows_than_fit_are_left_to_the_engine() -> None:
+def test_too_many_rows_for_memory_are_summed_by_duckdb() -> None:
     query = build({}, ["k"], {"rows": {"count": "*"}, "total": {"sum": "n"}})
     rows = [{"k": "a", "n": 3, "id": 1, "m": "x", "s": 1, "x": 0.0, "flag": True}] * 9
     with (
         mock.patch.multiple(table_reader, MANY_CELLS=0, MOST_ROWS=8),
         mock.patch.object(vectors_module, "MOST_ROWS", 8),
     ):
-        same(query, rows)
+        assert_equals_reference(query, rows)
 
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @examples(15)
 @given(rows=TABLES)
-def test_queries_that_read_no_value(unit: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    same(build(unit, ["k"], {"rows": {"count": "*"}}), rows)
+def test_counts_of_rows_equal_the_reference(
+    unit: dict[str, Any], rows: list[dict[str, Any]]
+) -> None:
+    assert_equals_reference(build(unit, ["k"], {"rows": {"count": "*"}}), rows)
 
 
 @examples(25)
 @given(rows=TABLES)
-def test_predicates(rows: list[dict[str, Any]]) -> None:
+def test_conditions_equal_the_reference(rows: list[dict[str, Any]]) -> None:
     query = ask(
         declare(COLUMNS),
         {"rows": {"count": "*"}},
@@ -268,8 +270,8 @@ PRESENT = pa.table(
 
 
 @pytest.mark.parametrize(("way", "column"), thinned(list(WAYS), list(PRESENCE), together=1))
-def test_a_count_of_a_column_counts_where_it_is_not_missing(way: str, column: str) -> None:
-    """Conditions and counts have one rule, whatever stands in for values and whatever is declared."""
+def test_counts_of_a_column_count_present_values(way: str, column: str) -> None:
+    """Conditions and counts use the same rule for all declarations of missing values."""
     many, places, short, compared = WAYS[way]
     declared = declare(PRESENCE)
     counts = {"all": {"count": "*"}, "there": {"count": column}}
@@ -334,14 +336,14 @@ NEAR = thinned([*UNITS[:3], *UNITS[4:]], KEYS[:4], list(Neighbours))
 @pytest.mark.parametrize(("unit", "by", "neighbours"), NEAR, ids=str)
 @examples(4)
 @given(rows=st.lists(ROWS, max_size=9), others=st.lists(ROWS, min_size=1, max_size=4))
-def test_no_unit_moves_more_than_is_claimed(
+def test_no_neighbour_exceeds_the_claimed_sensitivity(
     unit: dict[str, Any],
     by: list[str],
     neighbours: Neighbours,
     rows: list[dict[str, Any]],
     others: list[dict[str, Any]],
 ) -> None:
-    """Each unit in turn is removed, or gives way to another one with other rows."""
+    """Each person is removed in turn, or replaced by another one."""
     query = build(unit, by, MEASURES, neighbours)
     new = others if unit else others[:1]
     if neighbours is Neighbours.ADD_REMOVE:
@@ -370,8 +372,8 @@ def worst_pair(
 
 
 @pytest.mark.parametrize("neighbours", list(Neighbours))
-def test_claims_are_reached_and_smaller_ones_are_refuted(neighbours: Neighbours) -> None:
-    """The neighbour check can fail: a claim one step, one row or one group too small is caught."""
+def test_neighbour_check_refutes_smaller_claims(neighbours: Neighbours) -> None:
+    """The check can fail: a claim that is one step, row or group too small is found."""
     query, one, other = worst_pair(UNITS[1], neighbours)
     assert not breaches(query, one, other, claims(query))
     for name, claim in claims(query).items():
@@ -385,8 +387,8 @@ def test_claims_are_reached_and_smaller_ones_are_refuted(neighbours: Neighbours)
 
 
 @pytest.mark.parametrize("unit", UNITS[:2], ids=str)
-def test_sums_are_those_of_whole_numbers(unit: dict[str, Any]) -> None:
-    """To the last step, where no float holds them: by themselves, and around the middle."""
+def test_integer_sums_are_exact_beyond_floats(unit: dict[str, Any]) -> None:
+    """To the last step, for plain and for centred sums."""
     column = {"type": "integer", "lower": 0, "upper": 2**58}
     more = {"privacy_unit": unit} if unit else {}
     declared = declare({"id": {"type": "integer"}, "v": column}, **more)
@@ -432,8 +434,8 @@ REACHED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("neighbours", list(Neighbours))
-def test_every_claim_is_reached_by_some_pair_and_passed_by_none(neighbours: Neighbours) -> None:
-    """Of each measurement: how far one cell moves, and how far all of them together."""
+def test_sensitivity_claims_are_tight(neighbours: Neighbours) -> None:
+    """For each measurement: the largest change of one cell, and of all cells together."""
     query = build(UNITS[1], ["k"], REACHED, neighbours)
     rows = {
         (name, groups): [{"k": k, "id": 1, "flag": True, **row} for k in groups for row in held]
@@ -456,7 +458,7 @@ def test_every_claim_is_reached_by_some_pair_and_passed_by_none(neighbours: Neig
 @examples(10)
 @given(rows=TABLES, seed=st.randoms(use_true_random=False))
 def test_row_order_chunks_and_threads_do_not_matter(rows: list[dict[str, Any]], seed: Any) -> None:
-    """Bounding looks at a unit's own rows alone (V12, V23, V54)."""
+    """Bounding reads only the person's own rows (V12, V23, V54)."""
     query = build(UNITS[1], ["k", "m"], MEASURES)
     first = exact(query, as_table(rows))
     seed.shuffle(rows)
@@ -469,8 +471,8 @@ def test_row_order_chunks_and_threads_do_not_matter(rows: list[dict[str, Any]], 
 
 @examples(10)
 @given(rows=TABLES)
-def test_another_unit_never_changes_which_rows_are_kept(rows: list[dict[str, Any]]) -> None:
-    """The answer over two disjoint sets of units is the sum of the answers over each (V23)."""
+def test_other_persons_do_not_change_the_kept_rows(rows: list[dict[str, Any]]) -> None:
+    """The result for two disjoint sets of persons is the sum of both results (V23)."""
     some = ("rows", "total", "real", "mean", "spread", "often")
     query = build(UNITS[1], ["k", "m"], {key: MEASURES[key] for key in some})
     mine = [row for row in rows if row["id"] in (1, 2)]
@@ -491,8 +493,8 @@ SINGLE = {
 
 @pytest.mark.parametrize("column", SINGLE)
 @pytest.mark.parametrize("neighbours", list(Neighbours))
-def test_columns_of_a_single_value(column: str, neighbours: Neighbours) -> None:
-    """Their means, variances and quantiles are asked as of others, and one row moves them."""
+def test_columns_with_a_single_value_can_be_queried(column: str, neighbours: Neighbours) -> None:
+    """Their means, variances and quantiles work, and one row changes them."""
     declared = declare({**COLUMNS, **SINGLE})
     asked: dict[str, Any] = {
         **({} if column == "none" else {"total": {"sum": column}}),

@@ -37,14 +37,14 @@ def relation(link: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
     return link.sql("SELECT * FROM frame")
 
 
-def test_a_relation_gives_the_same_integers(tmp_path: Path) -> None:
+def test_relations_give_the_same_vectors(tmp_path: Path) -> None:
     with duckdb.connect() as link:
         assert vectors(query_of(None, tmp_path), relation(link)) == EXPECTED
         assert vectors(query_of(None, tmp_path), relation(link).order("x")) == EXPECTED
 
 
-def test_the_caller_s_connection_is_left_as_it_is(tmp_path: Path) -> None:
-    """No table, view or setting of ours is there, not even while the engine is open."""
+def test_connection_of_a_relation_is_not_changed(tmp_path: Path) -> None:
+    """dprelease adds no table, view or setting, not even while the engine is open."""
     objects = (
         "SELECT view_name FROM duckdb_views() UNION ALL SELECT table_name FROM duckdb_tables()"
     )
@@ -63,8 +63,8 @@ def test_the_caller_s_connection_is_left_as_it_is(tmp_path: Path) -> None:
         assert given.fetchall() == link.sql("SELECT * FROM frame").fetchall()
 
 
-def test_types_of_a_relation() -> None:
-    """What Arrow stores otherwise reads as declared: enumerations, wide integers, decimals."""
+def test_types_of_a_relation_are_converted() -> None:
+    """Enumerations, wide integers and decimals are read as declared."""
     columns = {
         "k": {"type": "category", "values": ["a", "b"]},
         "n": {"type": "integer", "lower": 0, "upper": 9},
@@ -81,7 +81,7 @@ def test_types_of_a_relation() -> None:
     assert {name: vector.tolist() for name, vector in found.items()} == {"n": [3, 0], "x": [3, 20]}
 
 
-def test_rows_alone_and_no_rows() -> None:
+def test_counts_of_rows_of_relations() -> None:
     columns: dict[str, Any] = {"k": {"type": "boolean"}, "n": {"type": "integer"}}
     query = ask(declare(columns), {"rows": {"count": "*"}})
     with duckdb.connect() as link:
@@ -89,8 +89,8 @@ def test_rows_alone_and_no_rows() -> None:
         assert exact(query, link.sql("SELECT 1 AS n WHERE false"))["rows"].tolist() == [0]
 
 
-def test_what_a_relation_can_not_be(tmp_path: Path) -> None:
-    """Neither its names nor what the engine says of its values tell anything (V58)."""
+def test_unreadable_relations_are_refused_without_values(tmp_path: Path) -> None:
+    """No name and no value of the engine's error is quoted (V58)."""
     query = query_of(None, tmp_path)
     with duckdb.connect() as link:
         twice = link.sql("SELECT 1 AS n, 2 AS N, 'a' AS k")
@@ -112,7 +112,7 @@ def test_what_a_relation_can_not_be(tmp_path: Path) -> None:
         exact(plain, given)
 
 
-def test_a_relation_in_a_release_and_in_a_statement(tmp_path: Path) -> None:
+def test_relations_in_releases_and_statements(tmp_path: Path) -> None:
     path = write(tmp_path, ROWS)
     first = run(read_declaration(path), bits=Keyed("x"), output=tmp_path / "a")
     with duckdb.connect() as link:
@@ -130,7 +130,7 @@ def test_a_relation_in_a_release_and_in_a_statement(tmp_path: Path) -> None:
     assert len(answer) == 3
 
 
-def prints(folder: Path) -> dict[str, tuple[str, int]]:
+def file_states(folder: Path) -> dict[str, tuple[str, int]]:
     """Return digest and time of every file of a folder."""
     return {
         path.name: (hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_mtime_ns)
@@ -163,10 +163,10 @@ def database(folder: Path, *, log: bool = False) -> Path:
 
 
 @pytest.mark.parametrize("log", [False, True], ids=["checkpointed", "in the log"])
-def test_a_database_is_never_written_to(log: bool, tmp_path: Path) -> None:
-    """Not the file, not its log, not a file beside them; what is in the log counts."""
+def test_databases_are_never_written_to(log: bool, tmp_path: Path) -> None:
+    """Neither the file nor its log changes, and rows in the log are read."""
     path = database(tmp_path / "held", log=log)
-    before = prints(path.parent)
+    before = file_states(path.parent)
     query = query_of({"path": "held/t.duckdb", "table": "people"}, tmp_path)
     with Engine.open(query.declared) as engine:
         found = engine.run(query)
@@ -178,26 +178,26 @@ def test_a_database_is_never_written_to(log: bool, tmp_path: Path) -> None:
             with pytest.raises(duckdb.Error):
                 engine._connection.execute(sql)
         engine._connection.execute("CHECKPOINT dp_database")
-        assert prints(path.parent) == before
+        assert file_states(path.parent) == before
     assert {name: found.vector(name).tolist() for name in EXPECTED} == EXPECTED
-    assert prints(path.parent) == before
+    assert file_states(path.parent) == before
 
 
 @pytest.mark.parametrize("way", ["reading", "writing"])
-def test_a_database_that_another_process_holds(way: str, tmp_path: Path) -> None:
-    """Readers share it; while somebody writes it is refused. It stays as it is either way."""
+def test_database_open_in_another_process(way: str, tmp_path: Path) -> None:
+    """Readers share it; with a writer it is refused. It is never changed."""
     path = database(tmp_path / "held")
     query = query_of({"path": "held/t.duckdb", "table": "people"}, tmp_path)
     with processes.started(
         [sys.executable, "-c", HOLD, str(path), way], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as other:
         assert processes.first_line(other) == b"held\n"
-        before = prints(path.parent)
+        before = file_states(path.parent)
         if way == "reading":
             assert vectors(query) == EXPECTED
         else:
             with pytest.raises(DataError, match="DP-DATA-001"):
                 vectors(query)
-        assert prints(path.parent) == before
+        assert file_states(path.parent) == before
         other.communicate(timeout=processes.PATIENCE)
     assert vectors(query) == EXPECTED

@@ -19,7 +19,7 @@ from dprelease.query.resolve import Query
 from dprelease.statements.bounding import MODULUS, ROUNDS
 from tests.covering import examples, thinned
 from tests.exact.build import ask, declare, exact
-from tests.exact.pretended_spark import pretended
+from tests.exact.fake_spark import fake_spark_engine
 from tests.exact.reference import digest
 
 ERROR_RATE = 1e-10
@@ -48,8 +48,8 @@ SHAPES = [
 ]  # as many rows are kept: 1 to 4
 
 
-def sampled(rows: str, ids: str, most: int) -> tuple[Query, pa.Table]:
-    """Return a query whose bound binds, and the rows, which come value after value."""
+def bounded_query(rows: str, ids: str, most: int) -> tuple[Query, pa.Table]:
+    """Return a query with an active limit, and the rows, sorted by value."""
     kind = "text" if ids == "texts" else "integer"
     unit = {"id": "id", "max_groups": 1, "max_rows_per_group": most}
     columns = {"id": {"type": kind}, "n": {"type": "integer", "lower": -(2**40), "upper": 2**40}}
@@ -74,15 +74,15 @@ LIMIT = float(stats.norm.isf(ERROR_RATE / 2))
 @pytest.mark.parametrize(
     ("rows", "ids", "most"), thinned(list(ROWS), list(IDS), [1, 2, 3, 4], together=1)
 )
-def test_a_row_is_as_likely_to_be_kept_as_any_other(rows: str, ids: str, most: int) -> None:
-    """In memory, in the engine and on Spark, which keep the same rows."""
-    query, frame = sampled(rows, ids, most)
+def test_rows_are_kept_with_equal_probability(rows: str, ids: str, most: int) -> None:
+    """In memory, in DuckDB and on Spark, which keep the same rows."""
+    query, frame = bounded_query(rows, ids, most)
     found = exact(query, frame)
     assert found["rows"].tolist() == [PEOPLE * most]
     assert deviation(int(found["total"][0]), ROWS[rows], most) < LIMIT
     with mock.patch.object(bounding_in_memory, "MOST_HELD_ROWS", 0):
         assert exact(query, frame)["total"].tolist() == found["total"].tolist()
-    with pretended(query.declared, frame) as (engine, _):
+    with fake_spark_engine(query.declared, frame) as (engine, _):
         assert engine.run(query).vector("total").tolist() == found["total"].tolist()
 
 
@@ -90,8 +90,8 @@ def test_a_row_is_as_likely_to_be_kept_as_any_other(rows: str, ids: str, most: i
 @pytest.mark.parametrize(
     ("rows", "ids", "most"), [shape for shape in SHAPES if shape[0] not in UNSEEN]
 )
-def test_a_choice_by_a_hash_of_values_is_found(rows: str, ids: str, most: int) -> None:
-    """Equal rows have equal hashes then, so that rare values are kept too often."""
+def test_selection_by_a_hash_of_values_is_detected(rows: str, ids: str, most: int) -> None:
+    """Equal rows would have equal hashes, so that rare values are kept too often."""
     total, few = 0, (most + 1) // 2
     for i in range(PEOPLE):
         order = sorted((digest([IDS[ids](i), 0, n]), n) for n in ROWS[rows])
@@ -105,13 +105,13 @@ def test_a_choice_by_a_hash_of_values_is_found(rows: str, ids: str, most: int) -
     most=st.integers(1, 3),
     others=st.booleans(),
 )
-def test_only_how_many_rows_there_are_decides(
+def test_selection_depends_only_on_the_number_of_rows(
     rows: list[tuple[int, int]], most: int, others: bool
 ) -> None:
     """The same places in the order of values are kept, whatever the values are."""
     codes, cells = np.array(sorted(rows), dtype=np.int64).reshape(-1, 2).T
     bounds = row_selection_numpy.SelectionLimits(
-        sampled("halves", "in a row", most)[0].unit, 1, 100, 1
+        bounded_query("halves", "in a row", most)[0].unit, 1, 100, 1
     )
 
     def places(values: np.ndarray[Any, Any], count: int) -> list[int]:
@@ -129,7 +129,7 @@ def test_only_how_many_rows_there_are_decides(
     assert places(ascending, 1) == places(ascending**3 - 7, 2 if others else 1)
 
 
-def chosen(
+def kept_items(
     ids: np.ndarray[Any, Any], items: np.ndarray[Any, Any], most: int, *, of_rows: bool
 ) -> Any:
     """Return whether each of these cells, or rows of a cell, is kept of each id."""
@@ -175,20 +175,20 @@ ITEMS = {
 }
 
 
-def least(persons: str, items: str, *, of_rows: bool) -> float:
+def smallest_p_value(persons: str, items: str, *, of_rows: bool) -> float:
     numbers, most = ITEMS[items]
-    inside = chosen(PERSONS[persons].astype(np.int64), numbers, most, of_rows=of_rows)
+    inside = kept_items(PERSONS[persons].astype(np.int64), numbers, most, of_rows=of_rows)
     return min(chances(inside, most))
 
 
 @pytest.mark.each
 @pytest.mark.parametrize("of_rows", [False, True], ids=["cells", "rows"])
 @pytest.mark.parametrize(("persons", "items"), list(product(PERSONS, ITEMS)))
-def test_the_hash_chooses_as_random_numbers_would(persons: str, items: str, of_rows: bool) -> None:
-    assert least(persons, items, of_rows=of_rows) > ERROR_RATE
+def test_hash_selects_like_random_numbers(persons: str, items: str, of_rows: bool) -> None:
+    assert smallest_p_value(persons, items, of_rows=of_rows) > ERROR_RATE
 
 
-def test_a_hash_of_one_round_is_found() -> None:
+def test_hash_of_one_round_is_detected() -> None:
     with mock.patch.object(row_samples, "ROUNDS", ROUNDS[:1]):
-        assert least("in a row", "six", of_rows=True) < ERROR_RATE
-        assert least("sparse", "two", of_rows=False) < ERROR_RATE
+        assert smallest_p_value("in a row", "six", of_rows=True) < ERROR_RATE
+        assert smallest_p_value("sparse", "two", of_rows=False) < ERROR_RATE

@@ -1,4 +1,4 @@
-"""What executors leave behind is sealed: with a key of one run, in the place that it was made for."""
+"""Files of executors are encrypted with a key of the run, and bound to their block."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from dprelease.exact.spark.executors.seal import Seal
 
 
-def test_every_run_has_a_key_of_its_own() -> None:
-    """Whatever its name is, which is public: nobody opens what another run has sealed."""
+def test_every_run_has_its_own_key() -> None:
+    """The name is public, and no other run can decrypt."""
     one, other = Seal.fresh(), Seal.fresh()
     sealed = one.encrypt_block(3, b"content")
     assert one.decrypt_block(3, sealed) == b"content"

@@ -1,4 +1,4 @@
-"""Settings of the engine: memory, threads and the folder that it spills to."""
+"""Settings of DuckDB: memory, threads and the folder for temporary files."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from tests.release.build import RELEASE, write
 from tests.replay import Keyed
 
 
-def declared(folder: Path, settings: str) -> Path:
+def write_release(folder: Path, settings: str) -> Path:
     path = write(folder)
     path.write_text(RELEASE + f"duckdb: {settings}\n")
     return path
 
 
-def test_the_engine_gets_what_is_declared(tmp_path: Path) -> None:
+def test_duckdb_gets_the_declared_settings(tmp_path: Path) -> None:
     (tmp_path / "spill").mkdir()
-    path = declared(tmp_path, "{memory_limit: 2 GB, threads: 1, temp_directory: spill}")
+    path = write_release(tmp_path, "{memory_limit: 2 GB, threads: 1, temp_directory: spill}")
     settings = Settings.of(read_declaration(path))
     assert settings == Settings("2 GB", 1, tmp_path / "spill", settings.place)
     assert str(settings.place).startswith("release.yaml:")
@@ -51,8 +51,8 @@ def test_the_engine_gets_what_is_declared(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("limit", ["1MB", "2GB", "1.5 TiB", "512MiB"])
-def test_limits(limit: str, tmp_path: Path) -> None:
-    settings = Settings.of(read_declaration(declared(tmp_path, f"{{memory_limit: {limit}}}")))
+def test_memory_limits_are_read(limit: str, tmp_path: Path) -> None:
+    settings = Settings.of(read_declaration(write_release(tmp_path, f"{{memory_limit: {limit}}}")))
     duckdb.connect(config=settings.config).close()  # the engine reads it as well
 
 
@@ -72,12 +72,12 @@ def test_limits(limit: str, tmp_path: Path) -> None:
         ("{preserve_insertion_order: false}", "DP-DECL-001"),
     ],
 )
-def test_what_is_refused(settings: str, code: str, tmp_path: Path) -> None:
+def test_wrong_settings_are_refused(settings: str, code: str, tmp_path: Path) -> None:
     with pytest.raises(DpReleaseError, match=code):
-        read_declaration(declared(tmp_path, settings))
+        read_declaration(write_release(tmp_path, settings))
 
 
-def test_an_engine_that_does_not_start(tmp_path: Path) -> None:
+def test_settings_that_duckdb_rejects_are_refused(tmp_path: Path) -> None:
     settings = Settings(memory_limit="much")
     with (
         pytest.raises(DataError, match="DP-ENGINE-004"),
@@ -103,10 +103,10 @@ TEXTS = {
         ("json_lines", (40,), 2, "100MiB", "120MiB"),
     ],
 )
-def test_texts_that_take_more_than_the_memory_limit(
+def test_texts_above_the_memory_limit_are_refused(
     kind: str, sizes: tuple[int, ...], threads: int, little: str, enough: str, tmp_path: Path
 ) -> None:
-    """They are refused before a row is read; a little above that, the engine reads them."""
+    """Before a row is read; with a little more memory, DuckDB reads them."""
     head, line = TEXTS[kind]
     rows = [(size << 20) // len(line) for size in sizes]
     for i, many in enumerate(rows):
@@ -126,7 +126,7 @@ def test_texts_that_take_more_than_the_memory_limit(
 
 def test_settings_change_no_value(tmp_path: Path) -> None:
     plain = run(read_declaration(write(tmp_path / "a")), bits=Keyed("x"))
-    given = declared(tmp_path / "b", "{memory_limit: 200MB, threads: 1}")
+    given = write_release(tmp_path / "b", "{memory_limit: 200MB, threads: 1}")
     other = run(read_declaration(given), bits=Keyed("x"))
     for path in plain.glob("*.parquet"):
         assert path.read_bytes() == (other / path.name).read_bytes()
@@ -138,8 +138,8 @@ def wide_rows(link: duckdb.DuckDBPyConnection, rows: int) -> duckdb.DuckDBPyRela
     return link.sql(f"SELECT {person} AS id, i % 2 = 0 AS k, i % 10 AS n FROM range({rows}) t(i)")
 
 
-def test_data_ten_times_the_memory_limit(tmp_path: Path) -> None:
-    """Rows spill to a private folder below the declared one, and nothing is left there."""
+def test_data_of_ten_times_the_memory_limit(tmp_path: Path) -> None:
+    """Rows spill to a private folder in the declared one, which is removed."""
     columns = {
         "id": {"type": "text"},
         "k": {"type": "boolean"},
@@ -170,7 +170,7 @@ def test_data_ten_times_the_memory_limit(tmp_path: Path) -> None:
         ("1TB", bounding.MOST_HELD_ROWS),
     ],
 )
-def test_rows_are_bounded_within_the_memory_limit(limit: str | None, most: int) -> None:
+def test_rows_in_memory_follow_the_memory_limit(limit: str | None, most: int) -> None:
     with duckdb.connect(config={"memory_limit": limit} if limit else {}) as link:
         assert bounding.most_rows_in_memory(link) == pytest.approx(most, rel=2e-3)
 
@@ -183,10 +183,10 @@ def test_rows_are_bounded_within_the_memory_limit(limit: str | None, most: int) 
         ("i % 500021", 1_000_000, True),  # two rows of each, both kept: i and i + 500021
     ],
 )
-def test_bounding_ten_times_the_memory_limit(
+def test_bounding_of_ten_times_the_memory_limit(
     ids: str, total: int, in_parts: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows come and are dropped, or ids are taken in parts, so that few rows are held at a time."""
+    """Rows are dropped as they are read, or ids are read in parts, to hold few rows at a time."""
     kind = "text" if "VARCHAR" in ids else "integer"
     columns = {"id": {"type": kind}, "n": {"type": "integer", "lower": 0, "upper": 9}}
     unit = {"id": "id", "max_groups": 2, "max_rows_per_group": 1}
@@ -223,7 +223,7 @@ def test_bounding_ten_times_the_memory_limit(
 
 
 @pytest.mark.parametrize("failing", ["_number_ids_first", "select_kept_rows"])
-def test_an_engine_that_cannot_number_ids_has_them_in_parts(
+def test_ids_that_can_not_be_numbered_are_read_in_parts(
     failing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     columns = {"id": {"type": "text"}, "n": {"type": "integer", "lower": 0, "upper": 9}}
@@ -253,9 +253,9 @@ def test_an_engine_that_cannot_number_ids_has_them_in_parts(
     assert sum(found[0]) == 2 * 521
 
 
-def test_what_a_kill_leaves_is_removed_by_the_next_run(tmp_path: Path) -> None:
+def test_files_of_killed_runs_are_removed(tmp_path: Path) -> None:
     (tmp_path / "spill").mkdir()
-    path = declared(tmp_path, "{memory_limit: 200MB, temp_directory: spill}")
+    path = write_release(tmp_path, "{memory_limit: 200MB, temp_directory: spill}")
     script = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
@@ -277,7 +277,7 @@ def test_what_a_kill_leaves_is_removed_by_the_next_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("short", [MemoryError, duckdb.OutOfMemoryException, pa.ArrowMemoryError])
-def test_want_of_memory_is_not_told_of_the_source(
+def test_memory_errors_do_not_blame_the_source(
     short: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def describe(_self: Input, _link: object) -> None:

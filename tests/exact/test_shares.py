@@ -57,7 +57,7 @@ WINDOWS = {
 }
 
 
-def test_exact_shares_are_those_of_sql() -> None:
+def test_exact_shares_equal_those_of_sql() -> None:
     query = ask(declare(COLUMNS), SHARES, ["county", "sex", "flag"])
     vectors = exact(query, FRAME)
     rows = FRAME
@@ -72,7 +72,7 @@ def test_exact_shares_are_those_of_sql() -> None:
         np.testing.assert_allclose(found, wanted[column.name], rtol=1e-12, equal_nan=True)
 
 
-def test_a_published_count_is_measured_once() -> None:
+def test_shares_reuse_published_counts() -> None:
     columns = {"n": {"count": "*"}, "pay": {"sum": "pay"}, **SHARES}
     query = ask(declare(COLUMNS), columns, ["county", "sex", "flag"])
     assert [one.name for one in query.measurements] == ["n", "pay", "of_true"]
@@ -81,7 +81,7 @@ def test_a_published_count_is_measured_once() -> None:
 
 @pytest.mark.parametrize("size", [40, 4000])
 @pytest.mark.parametrize("confidence", ["0.95", "0.99"])
-def test_intervals_of_groups_are_covered(size: int, confidence: str) -> None:
+def test_share_intervals_cover_the_truth(size: int, confidence: str) -> None:
     """By simulation, in small and in large groups, at the declared confidence."""
     runs = 4000
     spec = {"share": {"of": "*", "within": ["sex"]}, "margin": confidence}
@@ -102,7 +102,7 @@ def test_intervals_of_groups_are_covered(size: int, confidence: str) -> None:
     assert (held / (runs // 4)).min() > level - slack
 
 
-def released(folder: Path) -> Path:
+def publish_shares(folder: Path) -> Path:
     table = {"table": "t", "columns": COLUMNS}
     (folder / "t.yaml").write_text(json.dumps(table))
     columns = {"n": {"count": "*"}, **SHARES}
@@ -112,8 +112,8 @@ def released(folder: Path) -> Path:
     return dprelease.read_release(folder / "r.yaml").run(frames={"t": FRAME})
 
 
-def test_labels_say_what_a_share_is_of(tmp_path: Path) -> None:
-    out = released(tmp_path)
+def test_labels_name_the_total_of_a_share(tmp_path: Path) -> None:
+    out = publish_shares(tmp_path)
     assert dprelease.verify(out).ok
     schema = pq.read_table(out / "q.parquet").schema
     labels = {name: str(schema.field(name).metadata) for name in schema.names}
@@ -122,7 +122,7 @@ def test_labels_say_what_a_share_is_of(tmp_path: Path) -> None:
     assert "share of rows in the total of all, in percent" in labels["of_all"]
 
 
-def test_a_share_that_does_not_follow_from_its_counts(tmp_path: Path) -> None:
+def test_verify_refuses_shares_that_contradict_counts(tmp_path: Path) -> None:
     """Its own interval and quality are possible, but the published counts give another share."""
     query = ask(declare(COLUMNS), {"n": {"count": "*"}, "p": SHARES["of_all"]}, ["county", "sex"])
     noise, bits = DiscreteLaplace(Fraction(2)), Keyed("tampered")
@@ -151,7 +151,7 @@ def test_a_share_that_does_not_follow_from_its_counts(tmp_path: Path) -> None:
         ({"of": "*"}, {"private_keys": True}),
     ],
 )
-def test_shares_that_are_refused(spec: dict[str, Any], more: dict[str, Any]) -> None:
+def test_wrong_shares_are_refused(spec: dict[str, Any], more: dict[str, Any]) -> None:
     with pytest.raises(QueryError, match="DP-QUERY-020"):
         ask(declare(COLUMNS), {"p": {"share": spec}}, ["county"], **more)
 

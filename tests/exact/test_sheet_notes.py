@@ -1,4 +1,4 @@
-"""Sheets as offices publish them: two header rows, numbers as texts, totals and notes below."""
+"""Sheets of statistical offices: two header rows, numbers as texts, totals and notes below."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def read(path: Path, **keys: Any) -> list[int]:
 
 
 @pytest.mark.parametrize("ending", ["xlsx", "ods"])
-def test_totals_and_notes_are_no_rows(ending: str, tmp_path: Path) -> None:
-    """Each row counts for itself, wherever it is: only the last row that begins so begins notes."""
+def test_totals_and_notes_are_not_read(ending: str, tmp_path: Path) -> None:
+    """A row counts wherever it is: only the last row with this start begins the notes."""
     path = write(tmp_path, ending, ROWS)
     whole = [4, 1 + 1234 + 5 + 1, 1000 + 3 + 1 + 1]
     assert read(path, until="Total of", footer=1) == read(path, footer=3) == whole
@@ -67,14 +67,14 @@ def test_totals_and_notes_are_no_rows(ending: str, tmp_path: Path) -> None:
         read(path, until="Sum")
 
 
-def test_a_header_of_two_rows_in_csv(tmp_path: Path) -> None:
+def test_csv_with_two_header_rows(tmp_path: Path) -> None:
     path = tmp_path / "stays.csv"
     path.write_text("Stays;;\n\nperson;stays;\n;2019;2020\n1;1;1.000,4\n2;1.234 *;3\n")
     assert read(path, delimiter=";") == [2, 1235, 1003]
 
 
-def test_names_of_merged_cells() -> None:
-    """An empty cell has the text to its left, unless that one is a name of its own."""
+def test_names_of_merged_header_cells() -> None:
+    """An empty cell has the text to its left, unless that is a complete name."""
     assert join_header_rows([["a", "", "b", ""], ["1", "2", "", "3", "4"]]) == [
         "a_1", "a_2", "b", "3", "4",
     ]  # fmt: skip

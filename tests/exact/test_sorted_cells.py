@@ -1,4 +1,4 @@
-"""Cells sorted on disk: the same as added up in memory, whatever the batches, ranges and limits."""
+"""Sums sorted on disk equal sums in memory for all batches, ranges and limits."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ KINDS = ["any order", "one area after the other", "none counts", "one cell", "th
     ("grain", "span", "at_once"), [(4, 16, 8), (7, 1, 1), (1 << 14, 1 << 22, 5)]
 )
 @pytest.mark.parametrize("kind", KINDS)
-def test_sums_are_those_of_memory(
+def test_sorted_sums_equal_sums_in_memory(
     kind: str, grain: int, span: int, at_once: int, tmp_path: Path
 ) -> None:
-    """All at once, range after range, and once more added up into coarser cells."""
+    """At once, by ranges, and again for coarser cells."""
     expected = np.zeros((2, SIZE), np.int64)
     for cells, (_, values) in rows(kind):
         inside = cells < SIZE
@@ -71,7 +71,7 @@ def assert_equal(held: SortedCells, expected: Integers) -> None:
         assert not len(vector[len(wanted) :])
 
 
-def test_sums_that_might_not_fit_are_left_to_the_engine(tmp_path: Path) -> None:
+def test_too_many_rows_are_not_sorted(tmp_path: Path) -> None:
     with (
         mock.patch.object(sorted_cells, "MOST_ROWS", 87),
         pytest.raises(TooManyRows),

@@ -1,4 +1,4 @@
-"""Ids are equal where their source says so, or are refused: sources, collations, and what they do."""
+"""Ids are compared as in their source, or refused: sources and collations."""
 
 from __future__ import annotations
 
@@ -88,15 +88,17 @@ OWN = {"sqlite": "COLLATE MINE", "duckdb": "COLLATE NFC.NOCASE"}
 CASES = [(kind, comparison) for kind in INTO for comparison in RULES[kind]]
 
 
-def stored(folder: Path, kind: str, comparison: str, texts: Texts | None = None) -> Source:
-    """Return a source whose ids are compared so: one person, in two spellings."""
+def write_source(folder: Path, kind: str, comparison: str, texts: Texts | None = None) -> Source:
+    """Return a source that compares ids like this: one person, in two spellings."""
     texts = [*SPELLINGS.get(comparison, ("X1", "X2"))] if texts is None else texts
     collation = OWN[kind] if comparison is OTHER else comparison
     return INTO[kind](folder / f"t.{kind}", collation, texts)
 
 
-def refused(kind: str, comparison: str, use: str, caught: pytest.ExceptionInfo[DataError]) -> None:
-    """Hold that a column was refused by its collation, with the SQL that helps."""
+def assert_refused_by_collation(
+    kind: str, comparison: str, use: str, caught: pytest.ExceptionInfo[DataError]
+) -> None:
+    """Assert that a column was refused by its collation, with SQL that helps."""
     error, rule = caught.value, RULES[kind][comparison]
     assert (error.code, error.state) == ("DP-DATA-026", State.NOTHING)
     assert f"the {use} '{ID}' by {comparison}: {rule.equal} in the source" in error.cause
@@ -104,41 +106,43 @@ def refused(kind: str, comparison: str, use: str, caught: pytest.ExceptionInfo[D
 
 
 @pytest.mark.parametrize(("kind", "comparison"), CASES)
-def test_ids_are_refused_by_their_collation(kind: str, comparison: str, tmp_path: Path) -> None:
-    """Before rows are read, and whatever is in them: also where there are none."""
+def test_ids_with_a_collation_are_refused(kind: str, comparison: str, tmp_path: Path) -> None:
+    """Before rows are read, also in an empty table."""
     for texts in (None, []):
         folder = tmp_path / str(texts)
         folder.mkdir()
-        source = stored(folder, kind, comparison, texts)
+        source = write_source(folder, kind, comparison, texts)
         for declared in ("text", "integer"):
             columns = {ID: {"type": declared}}
             table = declare(columns, source=source, privacy_unit=ONE_ROW)
             for asked in MEANT.items():
                 with pytest.raises(DataError) as caught:
                     exact(ask(table, dict([asked])), None)
-                refused(kind, comparison, "id", caught)
+                assert_refused_by_collation(kind, comparison, "id", caught)
                 assert caught.value.place.key.startswith("columns")
 
 
 @pytest.mark.parametrize(("kind", "comparison"), CASES)
-def test_first_schemas_name_no_such_id(kind: str, comparison: str, tmp_path: Path) -> None:
-    stored(tmp_path, kind, comparison)
+def test_sketch_of_an_id_with_a_collation_is_refused(
+    kind: str, comparison: str, tmp_path: Path
+) -> None:
+    write_source(tmp_path, kind, comparison)
     with pytest.raises(DataError) as caught:
         sketch(tmp_path / f"t.{kind}", ID)
-    refused(kind, comparison, "id", caught)
+    assert_refused_by_collation(kind, comparison, "id", caught)
     assert f'"{ID}"' in sketch(tmp_path / f"t.{kind}")
 
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize(("kind", "comparison"), CASES)
 @pytest.mark.parametrize("side", ["own", "public", "people"])
-def test_join_keys_are_refused_by_their_collation(
+def test_join_keys_with_a_collation_are_refused(
     side: str, kind: str, comparison: str, tmp_path: Path
 ) -> None:
     columns: dict[str, Any] = {ID: {"type": "text"}}
     plain = {"path": str(tmp_path / "plain.parquet")}
     pq.write_table(pa.table({ID: ["X1"]}), plain["path"])
-    collated = stored(tmp_path, kind, comparison)
+    collated = write_source(tmp_path, kind, comparison)
     own, other = (collated, plain) if side == "own" else (plain, collated)
     unit: Any = {"privacy_unit": ONE_ROW} if side == "people" else {"public": True}
     right = declare(columns, table="o", source=other, **unit)
@@ -150,12 +154,12 @@ def test_join_keys_are_refused_by_their_collation(
     query = ask(left, {"rows": {"count": "*"}}, other=right, join=join)
     with pytest.raises(DataError) as caught:
         exact(query, None)
-    refused(kind, comparison, "id" if side == "people" else "join key", caught)
+    assert_refused_by_collation(kind, comparison, "id" if side == "people" else "join key", caught)
 
 
 @pytest.mark.parametrize(("kind", "comparison"), CASES)
-def test_elsewhere_a_text_is_its_characters(kind: str, comparison: str, tmp_path: Path) -> None:
-    """In groups, conditions and computed columns; and in no order of rows otherwise."""
+def test_other_columns_ignore_collations(kind: str, comparison: str, tmp_path: Path) -> None:
+    """In groups, conditions and computed columns, in any order of rows."""
     first, second = SPELLINGS.get(comparison, ("X1", "X2"))
     known = {"type": "category", "values": [first.rstrip(), second.rstrip() or "-"]}
     if first.rstrip() == second.rstrip():
@@ -164,7 +168,9 @@ def test_elsewhere_a_text_is_its_characters(kind: str, comparison: str, tmp_path
     shorter = quoting.text(first)
     for place, texts in enumerate(([first, second, second], [second, first, second])):
         (tmp_path / str(place)).mkdir()
-        table = declare(columns, source=stored(tmp_path / str(place), kind, comparison, texts))
+        table = declare(
+            columns, source=write_source(tmp_path / str(place), kind, comparison, texts)
+        )
         meant = {
             "by": [texts.count(value) for value in known["values"]],
             f'"{ID}" = {shorter}': [texts.count(first)],
@@ -180,10 +186,10 @@ def test_elsewhere_a_text_is_its_characters(kind: str, comparison: str, tmp_path
 
 
 @pytest.mark.parametrize("first", ["SMITH", "smith"])
-def test_no_row_decides_how_a_private_key_is_spelled(first: str, tmp_path: Path) -> None:
-    """Of a group of equal texts the engine gives any: a person's own spelling was published."""
+def test_spelling_of_private_keys_is_not_merged(first: str, tmp_path: Path) -> None:
+    """DuckDB returns any of equal texts, so that one person's spelling would be published."""
     texts = [first, *["Smith"] * 9]
-    source = stored(tmp_path, "duckdb", "COLLATE NOCASE", texts)
+    source = write_source(tmp_path, "duckdb", "COLLATE NOCASE", texts)
     table = declare({ID: {"type": "text"}}, source=source)
     query = ask(table, {"rows": {"count": "*"}}, [ID], private_keys=True)
     with Engine.open(table, queries=[query]) as engine:
@@ -191,8 +197,8 @@ def test_no_row_decides_how_a_private_key_is_spelled(first: str, tmp_path: Path)
     assert found.names == sorted({f"5:{first}", "5:Smith"})
 
 
-def alike(file: Path, kind: str, spelled: str) -> Source:
-    """Store what a message proposes: ids that are spelled alike, in a column without a collation."""
+def merged_ids(file: Path, kind: str, spelled: str) -> Source:
+    """Store the ids that a message proposes: equal spellings, in a column without collation."""
     column = quoting.identifier(ID)
     sql = (
         f"CREATE TABLE s ({column} {'TEXT' if kind == 'sqlite' else 'VARCHAR'})",
@@ -211,16 +217,16 @@ def alike(file: Path, kind: str, spelled: str) -> Source:
 
 
 @pytest.mark.parametrize(("kind", "comparison"), CASES)
-def test_what_a_message_proposes_merges_what_the_source_does(
+def test_proposed_sql_merges_the_same_ids_as_the_source(
     kind: str, comparison: str, tmp_path: Path
 ) -> None:
     texts = [*SPELLINGS.get(comparison, ("X1", "x1" if kind == "duckdb" else "X2"))]
-    stored(tmp_path, kind, comparison, texts)
+    write_source(tmp_path, kind, comparison, texts)
     for spelled in {RULES[kind][comparison].spelled, ALIKE}:
         file = tmp_path / f"t.{kind}"
         table = declare(
             {ID: {"type": "text"}},
-            source=alike(file, kind, spelled),
+            source=merged_ids(file, kind, spelled),
             privacy_unit=ONE_ROW,
         )
         found = exact(ask(table, MEANT), None)
@@ -238,15 +244,15 @@ def test_what_a_message_proposes_merges_what_the_source_does(
     [("sqlite", ""), ("sqlite", "COLLATE BINARY"), ("duckdb", "")]
     + [("duckdb", f"COLLATE {name}") for name in EXACT],
 )
-def test_collations_that_change_nothing(kind: str, collation: str, tmp_path: Path) -> None:
+def test_collations_that_only_order_are_accepted(kind: str, collation: str, tmp_path: Path) -> None:
     texts = [*itertools.chain.from_iterable(SPELLINGS.values()), "X1"]
     source = INTO[kind](tmp_path / f"t.{kind}", collation, texts)
     table = declare({ID: {"type": "text"}}, source=source, privacy_unit=ONE_ROW)
     assert exact(ask(table, MEANT), None)["rows"].tolist() == [len(set(texts))]
 
 
-def test_two_tables_of_collations_that_differ_are_joined(tmp_path: Path) -> None:
-    """The engine itself compares no texts of two collations."""
+def test_tables_with_different_collations_are_joined(tmp_path: Path) -> None:
+    """DuckDB itself refuses to compare texts of two collations."""
     columns = {ID: {"type": "text"}, "a": {"type": "integer", "lower": 0, "upper": 9}}
     for name, collation in (("one", '"binary"'), ("other", "POSIX")):
         with duckdb.connect(str(tmp_path / f"{name}.duckdb")) as link:
@@ -280,8 +286,8 @@ NOCASE_ELSEWHERE = {
 
 
 @pytest.mark.parametrize("where", NOCASE_ELSEWHERE)
-def test_collations_of_keys_and_unique_indexes(where: str, tmp_path: Path) -> None:
-    """SQLite itself holds two spellings equal there, whatever the column's own collation is."""
+def test_ids_with_a_collation_in_an_index_are_refused(where: str, tmp_path: Path) -> None:
+    """SQLite treats two spellings as equal there, whatever the collation of the column is."""
     path = tmp_path / "t.sqlite"
     with closing(sqlite3.connect(path)) as link:
         for statement in NOCASE_ELSEWHERE[where]:
@@ -292,10 +298,10 @@ def test_collations_of_keys_and_unique_indexes(where: str, tmp_path: Path) -> No
         exact(
             ask(declare({ID: {"type": "text"}}, source=source, privacy_unit=ONE_ROW), MEANT), None
         )
-    refused("sqlite", "COLLATE NOCASE", "id", caught)
+    assert_refused_by_collation("sqlite", "COLLATE NOCASE", "id", caught)
 
 
-def test_keys_and_indexes_that_change_nothing(tmp_path: Path) -> None:
+def test_indexes_without_collations_are_accepted(tmp_path: Path) -> None:
     path = tmp_path / "t.sqlite"
     with closing(sqlite3.connect(path)) as link:
         link.execute("CREATE TABLE p (id TEXT PRIMARY KEY)")
@@ -313,7 +319,7 @@ def test_keys_and_indexes_that_change_nothing(tmp_path: Path) -> None:
 
 
 @contextmanager
-def related(default: str, expression: str) -> Iterator[duckdb.DuckDBPyRelation]:
+def relation(default: str, expression: str) -> Iterator[duckdb.DuckDBPyRelation]:
     with duckdb.connect() as link:
         link.execute("CREATE TABLE t (plain VARCHAR, i INTEGER, nocase VARCHAR COLLATE NOCASE)")
         link.execute("INSERT INTO t VALUES ('X1', 1, 'X1'), ('x1', 1, 'x1')")
@@ -334,19 +340,23 @@ def related(default: str, expression: str) -> Iterator[duckdb.DuckDBPyRelation]:
         ("", RULES[RELATION][OTHER].spelled.format(column="nocase"), 1),
     ],
 )
-def test_ids_of_a_relation(default: str, expression: str, persons: int | None) -> None:
+def test_ids_of_relations_with_collations_are_refused(
+    default: str, expression: str, persons: int | None
+) -> None:
     kind = "integer" if expression == "i" else "text"
     table = declare({ID: {"type": kind}}, privacy_unit=ONE_ROW)
-    with related(default, expression) as frame:
+    with relation(default, expression) as frame:
         if persons is not None:
             assert exact(ask(table, MEANT), frame)["rows"].tolist() == [persons]
             return
         with pytest.raises(DataError) as caught:
             exact(ask(table, MEANT), frame)
-        refused(RELATION, "COLLATE NOCASE" if expression == "nocase" else OTHER, "id", caught)
+        assert_refused_by_collation(
+            RELATION, "COLLATE NOCASE" if expression == "nocase" else OTHER, "id", caught
+        )
 
 
-def test_the_manual_has_every_rule() -> None:
+def test_manual_lists_every_collation_rule() -> None:
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "databases.md").read_text("utf-8")
     lines = [line for line in page.splitlines() if line.startswith("|")]
     names = {"sqlite": "SQLite", "duckdb": "DuckDB file", "postgres": "PostgreSQL"}
@@ -358,23 +368,25 @@ def test_the_manual_has_every_rule() -> None:
             assert [line for line in own if f"{name}`" in line and spelled in line], words
 
 
-def test_an_engine_that_compares_whatever_collations_is_not_believed() -> None:
+def test_collations_are_unknown_if_all_compare_equal() -> None:
     assert engine_collations(["a", "b"], lambda _: True) == {"a": OTHER, "b": OTHER}
 
 
 # What Spark notes in Parquet files.
 
 
-def noted(field: dict[str, Any]) -> bytes:
+def spark_schema(field: dict[str, Any]) -> bytes:
     return json.dumps({"type": "struct", "fields": [{"name": "w", "metadata": {}}, field]}).encode()
 
 
 NOTES = {
-    noted({"name": ID, "metadata": {"__COLLATIONS": {ID: "spark.UTF8_LCASE"}}}): "UTF8_LCASE",
-    noted({"name": ID, "metadata": {"__COLLATIONS": {ID: "icu.UNICODE_CI"}}}): OTHER,
-    noted({"name": ID, "metadata": {"__COLLATIONS": ["of another version"]}}): OTHER,
-    noted({"name": ID, "metadata": {}}): None,
-    noted({"name": "another", "metadata": {"__COLLATIONS": {"another": "icu.de"}}}): None,
+    spark_schema(
+        {"name": ID, "metadata": {"__COLLATIONS": {ID: "spark.UTF8_LCASE"}}}
+    ): "UTF8_LCASE",
+    spark_schema({"name": ID, "metadata": {"__COLLATIONS": {ID: "icu.UNICODE_CI"}}}): OTHER,
+    spark_schema({"name": ID, "metadata": {"__COLLATIONS": ["of another version"]}}): OTHER,
+    spark_schema({"name": ID, "metadata": {}}): None,
+    spark_schema({"name": "another", "metadata": {"__COLLATIONS": {"another": "icu.de"}}}): None,
     b"{}": None,
     b"[" * 100_000: None,
     b"\xff": None,
@@ -384,8 +396,8 @@ NOTES = {
 @pytest.mark.each
 @pytest.mark.parametrize("note", NOTES, ids=lambda note: note[:99].decode("latin-1"))
 @pytest.mark.parametrize("place", [0, 1])
-def test_ids_with_a_collation_of_spark(place: int, note: bytes, tmp_path: Path) -> None:
-    """In any file of several; what is no note of Spark's stops nothing."""
+def test_ids_with_a_spark_collation_are_refused(place: int, note: bytes, tmp_path: Path) -> None:
+    """In any of several files; other metadata changes nothing."""
     for i, texts in enumerate((["X1"], ["x1"])):
         held = pa.table({ID: texts})
         if i == place:
@@ -399,7 +411,9 @@ def test_ids_with_a_collation_of_spark(place: int, note: bytes, tmp_path: Path) 
         return
     with pytest.raises(DataError) as caught:
         exact(ask(table, MEANT), None)
-    refused("parquet", OTHER if comparison is OTHER else f"COLLATE {comparison}", "id", caught)
+    assert_refused_by_collation(
+        "parquet", OTHER if comparison is OTHER else f"COLLATE {comparison}", "id", caught
+    )
 
 
 # PostgreSQL: what a server does with it, tests/exact/postgres tries.
@@ -415,7 +429,7 @@ def test_ids_with_a_collation_of_spark(place: int, note: bytes, tmp_path: Path) 
         ("bpchar", "pg_catalog", False, OTHER),
     ],
 )
-def test_what_a_server_says_of_a_column(
+def test_collations_of_server_columns(
     kind: str, origin: str, is_exact: bool, comparison: str
 ) -> None:
     assert StoredColumn("v", kind, "b", origin, False, is_exact).comparison == comparison
@@ -489,9 +503,7 @@ PERSONS = {"text": len(set(itertools.chain.from_iterable(PAIRS))), "integer": 5}
 
 
 @pytest.mark.parametrize("source", [*FILES, *FRAMES])
-def test_ids_are_their_characters_or_whole_numbers_in_every_source(
-    source: str, tmp_path: Path
-) -> None:
+def test_ids_are_texts_or_integers_in_every_source(source: str, tmp_path: Path) -> None:
     texts = list(itertools.chain.from_iterable(PAIRS))
     frame = FRAMES[source](texts) if source in FRAMES else None
     told: Any = {"source": FILES[source](tmp_path / "t", texts)} if source in FILES else {}
@@ -502,8 +514,8 @@ def test_ids_are_their_characters_or_whole_numbers_in_every_source(
 
 
 @pytest.mark.parametrize("kind", [*PERSONS])
-def test_ids_among_python_objects_are_refused_by_their_type(kind: str) -> None:
-    """Numbers among them may have lost zeros or digits, whatever the others are."""
+def test_ids_among_python_objects_are_refused(kind: str) -> None:
+    """Numbers among them may have lost zeros or digits."""
     table = declare({ID: {"type": kind}}, privacy_unit=ONE_ROW)
     frame = pd.DataFrame({ID: pd.Series(["X1", "x1"], dtype=object)})
     with pytest.raises(DataError, match="DP-DATA-004"):
@@ -524,10 +536,10 @@ EQUAL: list[tuple[Any, ...]] = [
 @pytest.mark.each
 @pytest.mark.parametrize("cells", EQUAL, ids=str)
 @pytest.mark.parametrize("ordered", [None, False, True])
-def test_cells_that_pandas_holds_equal_are_one_person_or_refused(
+def test_equal_cells_of_pandas_are_one_person_or_refused(
     cells: tuple[Any, ...], ordered: bool | None
 ) -> None:
-    """Categories that are equal are one to pandas itself; among objects each cell is by itself."""
+    """pandas merges equal categories; objects are refused."""
     series = pd.Series([*cells], dtype=object)
     held = series if ordered is None else pd.Categorical(series.to_list(), ordered=ordered)
     for kind in ("integer", "text"):
@@ -538,8 +550,8 @@ def test_cells_that_pandas_holds_equal_are_one_person_or_refused(
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "excel"])
-def test_numbers_beside_texts_are_one_person(kind: str, tmp_path: Path) -> None:
-    """A source that tells 1 from "1" has two people merged, which bounds cover; no one is split."""
+def test_number_and_equal_text_are_one_person(kind: str, tmp_path: Path) -> None:
+    """If the source distinguishes 1 and "1", two people are merged, but nobody is split."""
     cells: list[Any] = [1, "1", 1.0]
     file = tmp_path / f"t.{'xlsx' if kind == 'excel' else 'sqlite'}"
     source: Source = {"path": str(file)}
@@ -560,7 +572,7 @@ def test_numbers_beside_texts_are_one_person(kind: str, tmp_path: Path) -> None:
         assert [vector.tolist() for vector in found.values()] == [[1], [1]]
 
 
-def test_numbers_of_json_lines_are_read_as_they_are_written(tmp_path: Path) -> None:
+def test_json_number_ids_are_read_as_written(tmp_path: Path) -> None:
     file = tmp_path / "t.jsonl"
     file.write_text("\n".join(f'{{"{ID}": {cell}}}' for cell in ("1", '"1"', "1.0")))
     for declared, persons in (("text", 2), ("integer", 1)):
@@ -568,7 +580,7 @@ def test_numbers_of_json_lines_are_read_as_they_are_written(tmp_path: Path) -> N
         assert exact(ask(table, MEANT), None)["persons"].tolist() == [persons]
 
 
-def test_an_identifier_is_its_text_in_small_letters() -> None:
+def test_uuid_ids_are_lower_case_texts() -> None:
     one = UUID("A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11")
     table = declare({ID: {"type": "text"}}, privacy_unit=ONE_ROW)
     for frame in (
@@ -580,11 +592,11 @@ def test_an_identifier_is_its_text_in_small_letters() -> None:
     assert exact(ask(table, MEANT), shouted)["persons"].tolist() == [2]
 
 
-def test_a_refusal_comes_with_the_first_query_of_an_engine(tmp_path: Path) -> None:
-    """Where an engine is opened for all queries, and no row was asked for yet."""
-    source = stored(tmp_path, "duckdb", "COLLATE NOCASE")
+def test_ids_are_refused_at_the_first_query(tmp_path: Path) -> None:
+    """Also if the engine was opened for all queries and read no row yet."""
+    source = write_source(tmp_path, "duckdb", "COLLATE NOCASE")
     table = declare({ID: {"type": "text"}}, source=source, privacy_unit=ONE_ROW)
     query = ask(table, MEANT)
     with Engine.open(table, queries=[query]) as engine, pytest.raises(DataError) as caught:
         engine.compile(query)
-    refused("duckdb", "COLLATE NOCASE", "id", caught)
+    assert_refused_by_collation("duckdb", "COLLATE NOCASE", "id", caught)

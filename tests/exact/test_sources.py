@@ -1,4 +1,4 @@
-"""Every source format gives the same integers; nothing is sniffed, nothing else can be read."""
+"""Every source format gives the same vectors; nothing is guessed, no other file can be read."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def write_csv(path: Path, frame: pd.DataFrame = FRAME, delimiter: str = ",") -> 
         "arrow",
     ],
 )
-def test_every_format_gives_the_same_integers(kind: str, tmp_path: Path) -> None:
+def test_every_format_gives_the_same_vectors(kind: str, tmp_path: Path) -> None:
     source: object = None
     frame: object | None = None
     if kind == "parquet":
@@ -165,7 +165,7 @@ def test_every_format_gives_the_same_integers(kind: str, tmp_path: Path) -> None
         lambda f: f.iloc[::-1],
     ],
 )
-def test_stored_types_do_not_matter(change: Any, tmp_path: Path) -> None:
+def test_stored_types_change_no_vector(change: Any, tmp_path: Path) -> None:
     assert vectors(query_of(None, tmp_path), change(FRAME)) == EXPECTED
 
 
@@ -173,7 +173,7 @@ def test_stored_types_do_not_matter(change: Any, tmp_path: Path) -> None:
     "kind",
     ["UBIGINT", "HUGEINT", "UHUGEINT", "DECIMAL(38,3)", "USMALLINT", "VARCHAR", "ENUM"],
 )
-def test_wide_integers_and_decimals(kind: str, tmp_path: Path) -> None:
+def test_wide_integers_and_decimals_are_clamped(kind: str, tmp_path: Path) -> None:
     """Extreme values of every stored type are clamped, never wrapped, never an error (V13, V14)."""
     largest = {
         "UBIGINT": 2**64 - 1,
@@ -221,8 +221,8 @@ POISON_TEXTS = [
 ]
 
 
-def test_poison_counts_as_declared_and_never_raises(tmp_path: Path) -> None:
-    """Every unreadable value is missing or clamped; no value stops a run (V15, V20)."""
+def test_unreadable_values_are_missing_or_clamped(tmp_path: Path) -> None:
+    """No value stops a run (V15, V20)."""
     columns = {
         "k": {"type": "category", "values": ["a", "b"], "others": "b", "fill": "b"},
         "n": {"type": "integer", "lower": 0, "upper": 9},
@@ -260,7 +260,7 @@ def test_poison_counts_as_declared_and_never_raises(tmp_path: Path) -> None:
     assert found["x"] == [18, 0]
 
 
-def test_dates_beyond_every_calendar(tmp_path: Path) -> None:
+def test_dates_beyond_the_calendar_are_missing(tmp_path: Path) -> None:
     with duckdb.connect(tmp_path / "t.duckdb") as connection:
         connection.execute(
             "CREATE TABLE t AS SELECT 'a' AS k, d FROM (VALUES (DATE 'infinity'), (DATE '-infinity'), (DATE '-4713-01-01'), (DATE '2024-02-29')) g(d)"
@@ -300,8 +300,8 @@ def test_csv_is_never_sniffed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["t[1]", "a*b", "q?x", "plain"])
 @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
-def test_a_file_that_is_there_is_no_pattern(name: str, ending: str, tmp_path: Path) -> None:
-    """Of `t[1].csv` and `t1.csv` the first is read, though as a pattern it names the second."""
+def test_existing_file_name_is_not_a_pattern(name: str, ending: str, tmp_path: Path) -> None:
+    """Of `t[1].csv` and `t1.csv` the first is read, although as a pattern it matches the second."""
     right = pd.DataFrame({"k": ["a"], "n": [3]})
     for stem, frame in ((name, right), ("t1", right * 2), ("aXb", right * 2), ("qyx", right * 2)):
         file = tmp_path / f"{stem}.{ending}"
@@ -316,8 +316,8 @@ def test_a_file_that_is_there_is_no_pattern(name: str, ending: str, tmp_path: Pa
     assert vectors(query)["n"] == [3, 0]
 
 
-def test_a_json_line_that_can_t_be_read_is_a_row_of_missing_values(tmp_path: Path) -> None:
-    """It counts as one row with nothing known, and no line beside it is touched."""
+def test_unreadable_json_line_has_missing_values(tmp_path: Path) -> None:
+    """It counts as one row, and changes no other line."""
     lines = ['{"k": "a", "n": 1}', '{"k": "a", "n": ', "no json", '{"k": "a", "n": 3}']
     (tmp_path / "t.jsonl").write_text("\n".join(lines) + "\n")
     columns = {"k": COLUMNS["k"], "n": COLUMNS["n"]}
@@ -333,19 +333,19 @@ def test_a_json_line_that_can_t_be_read_is_a_row_of_missing_values(tmp_path: Pat
     [(",k,n\n0,a,1\n1,a,2\n", 3), ("k,,n\na,,1\na,x,2\n", 3), (",,k,,n\n,,a,,1\n", 1)],
     ids=["an index of pandas", "inside", "several"],
 )
-def test_columns_without_a_name_are_no_matter(text: str, total: int, tmp_path: Path) -> None:
+def test_csv_columns_without_a_name_are_ignored(text: str, total: int, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(text)
     columns = {"k": COLUMNS["k"], "n": COLUMNS["n"]}
     query = query_of("t.csv", tmp_path, columns, columns={"n": {"sum": "n"}})
     assert vectors(query)["n"] == [total, 0]
 
 
-def test_a_header_that_is_longer_than_its_rows_may_be_is_refused(tmp_path: Path) -> None:
-    """The rows would be lost without a word: they have too few fields."""
+def test_header_longer_than_its_rows_is_refused(tmp_path: Path) -> None:
+    """All rows would be lost silently, because they have too few fields."""
     (tmp_path / "t.csv").write_text("k,n,\na,1\na,2\n")
     columns = {"k": COLUMNS["k"], "n": COLUMNS["n"]}
     query = query_of("t.csv", tmp_path, columns, columns={"n": {"sum": "n"}})
-    assert "ragged" in fails("DP-DATA-024", query).fix
+    assert "ragged" in assert_error("DP-DATA-024", query).fix
 
 
 PARTS = {
@@ -358,7 +358,7 @@ PARTS = {
 
 
 @pytest.mark.parametrize("what", PARTS)
-def test_a_part_that_is_at_fault_is_told_by_name(what: str, tmp_path: Path) -> None:
+def test_faulty_parquet_part_is_named(what: str, tmp_path: Path) -> None:
     part, code, words = PARTS[what]
     for name in ("p1.parquet", "p2.parquet", "p3.parquet"):
         pq.write_table(pa.table({"k": ["a"], "n": [1]}), tmp_path / name)
@@ -369,18 +369,18 @@ def test_a_part_that_is_at_fault_is_told_by_name(what: str, tmp_path: Path) -> N
         odd.write_bytes(odd.read_bytes()[:-9] if part is None else part)
     columns = {"k": COLUMNS["k"], "n": COLUMNS["n"]}
     query = query_of("p*.parquet", tmp_path, columns, columns={"n": {"sum": "n"}})
-    assert words in str(fails(code, query))
+    assert words in str(assert_error(code, query))
 
 
-def test_a_part_of_a_header_of_its_own_is_told_by_name(tmp_path: Path) -> None:
+def test_csv_part_without_a_header_is_named(tmp_path: Path) -> None:
     for name, text in (("p1.csv", "k,n\na,1\n"), ("p2.csv", "")):
         (tmp_path / name).write_text(text)
     columns = {"k": COLUMNS["k"], "n": COLUMNS["n"]}
     query = query_of("p*.csv", tmp_path, columns, columns={"n": {"sum": "n"}})
-    assert "'p2.csv' of 'p*.csv'" in str(fails("DP-DATA-009", query))
+    assert "'p2.csv' of 'p*.csv'" in str(assert_error("DP-DATA-009", query))
 
 
-def test_files_with_other_headers_are_told_by_name(tmp_path: Path) -> None:
+def test_file_with_another_header_is_named(tmp_path: Path) -> None:
     columns = {"k": COLUMNS["k"], "n": COLUMNS["n"]}
     for name, text in (
         ("p1.csv", "k,n\na,1\n"),
@@ -389,21 +389,21 @@ def test_files_with_other_headers_are_told_by_name(tmp_path: Path) -> None:
     ):
         (tmp_path / name).write_text(text)
     query = query_of("p*.csv", tmp_path, columns, columns={"n": {"sum": "n"}})
-    told = fails("DP-DATA-024", query)
+    told = assert_error("DP-DATA-024", query)
     assert "'p*.csv', can't be read as CSV: the header of 'p3.csv' is another than" in str(told)
     assert told.state is State.NOTHING
     (tmp_path / "p3.csv").write_text("k,n\na,3\n")
     assert vectors(query)["n"] == [6, 0]
 
 
-def test_a_row_with_a_bad_byte_is_a_missing_row(tmp_path: Path) -> None:
+def test_csv_row_of_invalid_utf8_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(b"k,n\na,1\n\xff\xfe,2\na,3\n")
     columns = {"k": COLUMNS["k"], "n": COLUMNS["n"]}
     assert vectors(query_of("t.csv", tmp_path, columns, columns={"n": {"sum": "n"}}))["n"] == [4, 0]
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/Los_Angeles", "Pacific/Auckland"])
-def test_the_machine_s_zone_moves_no_row(
+def test_time_zone_of_the_machine_changes_no_row(
     zone: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """(V37)"""
@@ -419,7 +419,7 @@ def test_the_machine_s_zone_moves_no_row(
     time.tzset()
 
 
-def fails(code: str, query: Query, frame: object | None = None) -> DataError:
+def assert_error(code: str, query: Query, frame: object | None = None) -> DataError:
     with pytest.raises(DataError, match=code) as caught:
         vectors(query, frame)
     return caught.value
@@ -427,40 +427,42 @@ def fails(code: str, query: Query, frame: object | None = None) -> DataError:
 
 def test_missing_and_mistyped_columns_are_refused(tmp_path: Path) -> None:
     query = query_of(None, tmp_path)
-    fails("DP-DATA-002", query, FRAME.rename(columns={"n": "N"}))
-    fails("DP-DATA-003", query, FRAME.assign(N=1))
+    assert_error("DP-DATA-002", query, FRAME.rename(columns={"n": "N"}))
+    assert_error("DP-DATA-003", query, FRAME.assign(N=1))
     arrow = pa.Table.from_pandas(FRAME)
-    fails("DP-DATA-004", query, arrow.set_column(2, "n", arrow["spare"]))
+    assert_error("DP-DATA-004", query, arrow.set_column(2, "n", arrow["spare"]))
     # Python objects in a pandas column that are no texts or numbers are missing, whatever they are.
     assert vectors(query, FRAME.assign(n=FRAME.spare))["n"] == [0, 0]
-    fails("DP-DATA-004", query, FRAME.assign(x=pd.to_datetime(FRAME.d)))
-    fails("DP-DATA-017", query, "not a frame")
-    fails("DP-DATA-008", query)
-    fails("DP-DATA-001", query_of("nothing.parquet", tmp_path))
+    assert_error("DP-DATA-004", query, FRAME.assign(x=pd.to_datetime(FRAME.d)))
+    assert_error("DP-DATA-017", query, "not a frame")
+    assert_error("DP-DATA-008", query)
+    assert_error("DP-DATA-001", query_of("nothing.parquet", tmp_path))
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 this is no parquet SECRET-4711")
-    assert "4711" not in str(fails("DP-DATA-001", query_of("broken.parquet", tmp_path)))
+    assert "4711" not in str(assert_error("DP-DATA-001", query_of("broken.parquet", tmp_path)))
     (tmp_path / "empty.csv").write_text("")
-    fails("DP-DATA-009", query_of("empty.csv", tmp_path))
+    assert_error("DP-DATA-009", query_of("empty.csv", tmp_path))
     (tmp_path / "twins.csv").write_text("k,n,N,x,d\n")
-    fails("DP-DATA-003", query_of("twins.csv", tmp_path))
+    assert_error("DP-DATA-003", query_of("twins.csv", tmp_path))
     with duckdb.connect(tmp_path / "t.duckdb"):
         pass
-    told = fails("DP-DATA-001", query_of({"path": "t.duckdb", "table": "none"}, tmp_path))
+    told = assert_error("DP-DATA-001", query_of({"path": "t.duckdb", "table": "none"}, tmp_path))
     assert "the table 'none' of 't.duckdb'" in str(told)
 
 
-def test_parquet_columns_that_differ_by_case_are_refused(tmp_path: Path) -> None:
-    """The engine would quietly return the other column (V36)."""
+def test_parquet_columns_are_case_sensitive(tmp_path: Path) -> None:
+    """DuckDB would silently return the other column (V36)."""
     table = pa.table({"k": ["a"], "N": [1], "n": [2], "s": [{"n": 1, "m": 2}]})
     pq.write_table(table, tmp_path / "t.parquet")
     columns = {"k": COLUMNS["k"], "n": COLUMNS["n"]}
-    fails("DP-DATA-003", query_of("t.parquet", tmp_path, columns, columns={"n": {"sum": "n"}}))
+    assert_error(
+        "DP-DATA-003", query_of("t.parquet", tmp_path, columns, columns={"n": {"sum": "n"}})
+    )
     pq.write_table(table.drop_columns("N"), tmp_path / "t.parquet")
     query = query_of("t.parquet", tmp_path, columns, columns={"n": {"sum": "n"}})
     assert vectors(query)["n"] == [2, 0]
 
 
-def test_float_ids_are_refused_and_large_ids_stay_apart(tmp_path: Path) -> None:
+def test_float_ids_are_refused_and_large_ids_are_distinct(tmp_path: Path) -> None:
     """2^53 and 2^53 + 1 are two people; a float column would merge them (V25)."""
     values = {
         "table": "t",
@@ -474,11 +476,11 @@ def test_float_ids_are_refused_and_large_ids_stay_apart(tmp_path: Path) -> None:
     spec = validate(QuerySpec, document, Files(relative_reader(tmp_path)))
     query = resolve_one(declared, "q", spec, Neighbours.ADD_REMOVE, Limits())
     ids = [2**53, 2**53 + 1, None]
-    fails("DP-DATA-005", query, pd.DataFrame({"id": pd.Series(ids, dtype="float64")}))
+    assert_error("DP-DATA-005", query, pd.DataFrame({"id": pd.Series(ids, dtype="float64")}))
     assert vectors(query, pd.DataFrame({"id": pd.Series(ids, dtype="Int64")})) == {"people": [2]}
 
 
-def test_unrelated_spellings_of_a_key_are_other_keys(tmp_path: Path) -> None:
+def test_keys_are_compared_without_normalization(tmp_path: Path) -> None:
     columns = {"k": {"type": "category", "values": ["é", "a"]}}
     frame = pd.DataFrame({"k": ["é", "e\u0301", "A", "a ", "a"]})
     assert vectors(query_of(None, tmp_path, columns, columns={"n": {"count": "*"}}), frame)[
@@ -487,7 +489,7 @@ def test_unrelated_spellings_of_a_key_are_other_keys(tmp_path: Path) -> None:
 
 
 def test_columns_may_have_any_name(tmp_path: Path) -> None:
-    """Quotes, semicolons, and the names of our own intermediate columns (V63)."""
+    """Quotes, semicolons, and the names of intermediate columns (V63)."""
     for name in (
         'a"b',
         "x; DROP TABLE t",
@@ -519,7 +521,7 @@ def test_columns_may_have_any_name(tmp_path: Path) -> None:
         assert vectors(query, frame)["n"] == [4, 0]
 
 
-def test_the_locked_connection_reads_nothing_else(tmp_path: Path) -> None:
+def test_locked_connection_reads_no_other_file(tmp_path: Path) -> None:
     """(V64)"""
     (tmp_path / "secret.csv").write_text("a\n1\n")
     FRAME.to_parquet(tmp_path / "t.parquet")
@@ -547,7 +549,7 @@ def test_the_locked_connection_reads_nothing_else(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["secret.csv", "t.parquet"]
 
 
-def overwritten(file: Path) -> None:
+def overwrite(file: Path) -> None:
     """Write other values of the same length into a file."""
     with file.open("r+b") as held:
         first = held.read()
@@ -555,7 +557,7 @@ def overwritten(file: Path) -> None:
         held.write(first.replace(b"1", b"2"))
 
 
-def replaced(file: Path) -> None:
+def replace_file(file: Path) -> None:
     """Put another file of the same length in the place of one."""
     other = file.with_name("other")
     other.write_bytes(file.read_bytes().replace(b"1", b"2"))
@@ -563,8 +565,8 @@ def replaced(file: Path) -> None:
 
 
 CHANGES: dict[str, Callable[[Path], object]] = {
-    "written to in place": overwritten,
-    "replaced by another": replaced,
+    "written to in place": overwrite,
+    "replaced by another": replace_file,
     "longer": lambda file: file.write_bytes(file.read_bytes() + b"7,1,1\n"),
     "gone": Path.unlink,
 }
@@ -572,7 +574,7 @@ FORMATS = ("t.csv", "t.csv.gz", "t.parquet", "t.jsonl")
 MOMENTS = ("after it was opened", "after its header was read", "while rows are read")
 
 
-def changed(file: Path, how: str) -> None:
+def change_file(file: Path, how: str) -> None:
     """Change a file, and give it the times that it had, as `touch -r` and `cp -p` do."""
     time.sleep(0.02)  # the kernel's clock of files ticks
     before = file.stat()
@@ -585,7 +587,7 @@ def changed(file: Path, how: str) -> None:
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("how", CHANGES)
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_file_that_changes_while_it_is_read_is_refused(
+def test_source_that_changes_while_read_is_refused(
     name: str, how: str, moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """(V69, V90)"""
@@ -603,26 +605,28 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
         owner = parquet_reader if is_parquet else type(reader)
         function = "parquet_sql" if is_parquet else "text_reader"
         opened = getattr(owner, function)
-        monkeypatch.setattr(owner, function, lambda *words: (opened(*words), changed(file, how))[0])
+        monkeypatch.setattr(
+            owner, function, lambda *words: (opened(*words), change_file(file, how))[0]
+        )
     code = r"DP-DATA-007" if moment == "while rows are read" else r"DP-DATA-00[167]"
     if moment == "while rows are read":
         read = TableReader.vectors
         monkeypatch.setattr(
-            TableReader, "vectors", lambda *words: (read(*words), changed(file, how))[0]
+            TableReader, "vectors", lambda *words: (read(*words), change_file(file, how))[0]
         )
 
     def answer() -> None:
         with Engine.open(query.declared) as engine:
             if moment == "after it was opened":
-                changed(file, how)
+                change_file(file, how)
             engine.run(query)
 
     with pytest.raises(DataError, match=code):
         answer()
 
 
-def test_a_file_that_is_only_read_stays_the_same(tmp_path: Path) -> None:
-    """Nothing of ours, nor anybody who reads it, counts as a change."""
+def test_reading_does_not_count_as_a_change(tmp_path: Path) -> None:
+    """Neither dprelease nor another reader changes the state of the file."""
     FRAME.to_parquet(tmp_path / "t.parquet")
     query = query_of("t.parquet", tmp_path)
     with Engine.open(query.declared) as engine:
@@ -632,9 +636,7 @@ def test_a_file_that_is_only_read_stays_the_same(tmp_path: Path) -> None:
         assert engine.run(query).vector("rows").tolist() == EXPECTED["rows"]
 
 
-def test_engine_failures_say_nothing_of_the_data(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_engine_errors_contain_no_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not in the message, its arguments, nor its chain of causes (V58)."""
     query = query_of(None, tmp_path)
     with Engine.open(query.declared, FRAME) as engine:
@@ -683,7 +685,7 @@ def test_scratch_folders_of_dead_processes_are_removed(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_facts_of_real_data() -> None:
+def test_totals_of_example_data() -> None:
     """The exact step gives the published totals of the example data (computed with pandas)."""
     from dprelease.query.resolve import resolve
     from dprelease.schema.load import read_declaration
@@ -700,8 +702,8 @@ def test_facts_of_real_data() -> None:
     assert areas == list(facts["national2019"]["rows_by_PUMA"].values())
 
 
-def test_a_file_that_links_lead_to_counts_once(tmp_path: Path) -> None:
-    """The latest of a folder, a second way into it, a link that goes round in circles."""
+def test_file_behind_several_links_is_read_once(tmp_path: Path) -> None:
+    """A link to a file, to a folder, and a circular link."""
     (tmp_path / "people" / "old").mkdir(parents=True)
     FRAME.to_parquet(tmp_path / "people" / "old" / "1.parquet")
     write_csv(tmp_path / "people" / "1.csv")
@@ -715,10 +717,8 @@ def test_a_file_that_links_lead_to_counts_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["link", "pipe"])
 @pytest.mark.parametrize("source", ["people/", "people/*.parquet", "people/**/*.parquet"])
-def test_a_file_of_a_pattern_that_can_not_be_read_is_refused(
-    source: str, kind: str, tmp_path: Path
-) -> None:
-    """An unmounted month would be missing from the counts without a word."""
+def test_unreadable_file_of_a_pattern_is_refused(source: str, kind: str, tmp_path: Path) -> None:
+    """Otherwise, a missing file would silently reduce the counts."""
     (tmp_path / "people").mkdir()
     FRAME.to_parquet(tmp_path / "people" / "1.parquet")
     lost = tmp_path / "people" / "2.parquet"

@@ -1,4 +1,4 @@
-"""The Spark engine answers what the engine duckdb answers, to the last bit, or refuses."""
+"""The Spark engine gives exactly the vectors of DuckDB, or refuses."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from dprelease.release.run_options import with_engine
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from tests.covering import thinned
-from tests.exact import test_derived, test_joins, test_missing_codes, test_reference
+from tests.exact import test_computed_values, test_joins, test_missing_codes, test_reference
 from tests.exact.build import ask, declare
-from tests.exact.spark import both, local_spark, of_source, some_rows, some_table
+from tests.exact.spark import assert_engines_agree, local_spark, of_source, some_rows, some_table
 from tests.release import build as release_build
 from tests.replay import Keyed
 
@@ -49,46 +49,46 @@ UNITS_AND_KEYS = thinned(test_reference.UNITS, test_reference.KEYS[1:], together
 
 @pytest.mark.share(0.2)
 @pytest.mark.parametrize(("unit", "by"), UNITS_AND_KEYS, ids=str)
-def test_random_tables(unit: Row, by: list[str]) -> None:
+def test_random_tables_agree_on_spark(unit: Row, by: list[str]) -> None:
     query = test_reference.build(unit, by, test_reference.MEASURES)
     few = test_reference.build(unit, by, {"rows": {"count": "*"}, "total": {"sum": "n"}})
     table = test_reference.as_table(some_rows(len(str(by)), 70))
-    both([query, few, test_reference.without_people(query)], table)
+    assert_engines_agree([query, few, test_reference.without_people(query)], table)
 
 
 @pytest.mark.parametrize("unit", test_reference.UNITS[:2], ids=str)
-def test_no_rows_and_no_keys(unit: Row) -> None:
+def test_empty_tables_and_no_keys_on_spark(unit: Row) -> None:
     query = test_reference.build(unit, [], test_reference.MEASURES)
     table = test_reference.as_table(some_rows(1, 40))
-    both([query], table)
+    assert_engines_agree([query], table)
     with SparkEngine.open(query.declared, table.slice(0, 0)) as engine:
         assert not engine.run(query).vector("rows").any()
 
 
 @pytest.mark.audit  # without Spark it is tried each time: test_spark_shared.py
-def test_sums_are_clamped_when_all_parts_are_added() -> None:
-    """Every part lies beyond 2^62, and their sum does not."""
+def test_spark_sums_are_clamped_after_adding_all_parts() -> None:
+    """Each part is beyond 2^62, and their sum is not."""
     column = {"type": "integer", "lower": -(2**62), "upper": 2**62}
     query = ask(declare({"v": column}), {"total": {"sum": "v"}, "rows": {"count": "*"}})
     values = [2**62] * 2**18 + [2**62] + [-(2**62)] * 2**18
-    both([query], pa.table({"v": values}))
+    assert_engines_agree([query], pa.table({"v": values}))
 
 
 @pytest.mark.parametrize("in_query", [True, False])
-def test_computed_columns(in_query: bool) -> None:
+def test_computed_columns_agree_on_spark(in_query: bool) -> None:
     for seed, unit in enumerate(test_reference.UNITS[:2]):
         table = test_reference.as_table(some_rows(seed, 70))
         queries = [
-            test_derived.build(
+            test_computed_values.build(
                 unit, by, "band <> '0-9' OR n >= 3 OR k LIKE 'z%'", in_query=in_query
             )
-            for by in test_derived.KEYS[1:]
+            for by in test_computed_values.KEYS[1:]
         ]
-        both(queries, table)
+        assert_engines_agree(queries, table)
 
 
 @pytest.mark.parametrize("how", test_joins.JOINS)
-def test_public_joins(how: str) -> None:
+def test_public_joins_agree_on_spark(how: str) -> None:
     one = random.Random(how).choice
     rows = [
         {
@@ -105,10 +105,10 @@ def test_public_joins(how: str) -> None:
     ]
     for unit in test_joins.UNITS:
         query = test_joins.public_query(unit, how)
-        both([query], test_joins.trips(rows), test_joins.stations(public))
+        assert_engines_agree([query], test_joins.trips(rows), test_joins.stations(public))
 
 
-def test_joins_of_people() -> None:
+def test_joins_by_id_agree_on_spark() -> None:
     one = random.Random(3).choice
     ids = [None, 1, 1, 2, 3, 4, 5, 6]
     people = [
@@ -121,17 +121,17 @@ def test_joins_of_people() -> None:
     ]
     first, second = test_joins.tables(people, visits)
     for bounds in test_joins.BOUNDS:
-        both([test_joins.private_query(bounds, ["sex", "ward"])], first, second)
+        assert_engines_agree([test_joins.private_query(bounds, ["sex", "ward"])], first, second)
 
 
-def test_clipped_sums() -> None:
+def test_clipped_sums_agree_on_spark() -> None:
     """Sums of people that are limited in each cell, within limits of rows or of all rows."""
     values = {"m": "x", "s": 0, "x": 0.5, "flag": True}
     rows = [{"id": i % 4, "k": "abc"[i % 3], "n": i % 9, **values} for i in range(40)]
     for unit in test_reference.UNITS[1], test_reference.UNITS[5]:
         query = test_reference.build(unit, ["k", "m"], {"total": {"sum": "n"}})
         assert any(m.aggregate.most_of_unit for m in query.measurements)
-        both([query], test_reference.as_table(rows))
+        assert_engines_agree([query], test_reference.as_table(rows))
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_clipped_sums() -> None:
     [{}, {"id": "id", "max_groups": 2, "max_rows_per_group": 1}, {"id": "id", "max_rows": 3}],
     ids=str,
 )
-def test_keys_that_are_not_public(unit: Row) -> None:
+def test_private_keys_agree_on_spark(unit: Row) -> None:
     columns = {"id": {"type": "integer"}, "word": {"type": "text"}, "n": {"type": "integer"}}
     query = ask(
         declare(columns, **({"privacy_unit": unit} if unit else {})),
@@ -182,31 +182,31 @@ LINES = [
 
 
 @pytest.mark.parametrize("unit", [True, False])
-def test_text_files(unit: bool, tmp_path: Path) -> None:
-    """Whatever a broken line means to one engine, it means to the other."""
+def test_text_files_agree_on_spark(unit: bool, tmp_path: Path) -> None:
+    """Both engines read damaged lines equally."""
     for part, lines in enumerate((LINES, LINES[:4], LINES[::-1])):
         text = "\r\n" if part else "\n"
         body = text.join(["id,k,n,x,d,flag,t", *lines, ""])
         (tmp_path / f"t{part}.csv").write_bytes(body.encode())
-    both([of_source(f"{tmp_path}/t*.csv", unit, nulls=["", "NA"])])
+    assert_engines_agree([of_source(f"{tmp_path}/t*.csv", unit, nulls=["", "NA"])])
     records = [
         {"id": i % 4, "k": "a", "n": [1, "2", 3.5, None][i % 4], "x": i / 8} for i in range(30)
     ]
     lines = "\n".join([*map(json.dumps, records), "{broken", ""])
     (tmp_path / "t.jsonl").write_text(lines)
-    both([of_source(f"{tmp_path}/t.jsonl", unit)])
+    assert_engines_agree([of_source(f"{tmp_path}/t.jsonl", unit)])
 
 
 @pytest.mark.parametrize("unit", [True, False])
-def test_parquet(unit: bool, tmp_path: Path) -> None:
+def test_parquet_agrees_on_spark(unit: bool, tmp_path: Path) -> None:
     table = some_table(300)
     pq.write_table(table, tmp_path / "t1.parquet", row_group_size=50)
     pq.write_table(table.slice(0, 10), tmp_path / "t2.parquet")
-    both([of_source(f"{tmp_path}/t*.parquet", unit)])
+    assert_engines_agree([of_source(f"{tmp_path}/t*.parquet", unit)])
 
 
 @pytest.mark.parametrize("kind", ["csv", "json_lines", "narrow", "doubles"])
-def test_codes_for_missing_values_and_years_of_two_digits(kind: str, tmp_path: Path) -> None:
+def test_missing_codes_and_two_digit_years_on_spark(kind: str, tmp_path: Path) -> None:
     kinds = test_missing_codes.KINDS.get(kind)
     if kinds is None:
         source = test_missing_codes.FILES[kind](tmp_path)
@@ -215,32 +215,34 @@ def test_codes_for_missing_values_and_years_of_two_digits(kind: str, tmp_path: P
         source = {"path": str(tmp_path / "t.parquet")}
     declared = declare(test_missing_codes.COLUMNS, source=source)
     asked = test_missing_codes.ASKED.values()
-    both([ask(declared, one["columns"], one.get("by"), one.get("where")) for one in asked])
+    assert_engines_agree(
+        [ask(declared, one["columns"], one.get("by"), one.get("where")) for one in asked]
+    )
     (tmp_path / "days.csv").write_text("d\n31.12.99\n01.02.03\n30.06.26\n")
     days = {"d": {"type": "date", "lower": "1926-01-01", "upper": "2025-12-31"}}
     form = {"path": str(tmp_path / "days.csv"), "date_format": "%d.%m.%y", "pivot": 2025}
-    both([ask(declare(days, source=form), {"n": {"count": "*"}}, ["d"])])
+    assert_engines_agree([ask(declare(days, source=form), {"n": {"count": "*"}}, ["d"])])
 
 
-def test_a_count_that_reads_no_column(tmp_path: Path) -> None:
+def test_counts_of_rows_agree_on_spark(tmp_path: Path) -> None:
     pq.write_table(pa.table({"v": [1, 2, 3]}), tmp_path / "t.parquet")
     (tmp_path / "t.csv").write_text("v\n1\n2\n3\n")
     for name in ("t.parquet", "t.csv"):
         declared = declare({"v": {"type": "integer"}}, source=str(tmp_path / name))
-        both([ask(declared, {"rows": {"count": "*"}})])
+        assert_engines_agree([ask(declared, {"rows": {"count": "*"}})])
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "{t}.parquet", "t[1]*.parquet"])
-def test_what_spark_could_not_read_itself(name: str, tmp_path: Path) -> None:
-    """Tasks read files by DuckDB: types that Spark does not hold, names that it takes for patterns."""
+def test_spark_reads_types_and_names_through_duckdb(name: str, tmp_path: Path) -> None:
+    """Tasks read files with DuckDB: types unknown to Spark, names that Spark reads as patterns."""
     # By DuckDB: Arrow writes a UUID as plain bytes up to a version that is still allowed.
     value = "'00112233-4455-6677-8899-aabbccddeeff'::UUID"
     duckdb.sql(f"COPY (SELECT {value} AS v) TO '{tmp_path / name}'")
     declared = declare({"v": {"type": "text"}}, source=str(tmp_path / name))
-    both([ask(declared, {"n": {"count": "v"}})])
+    assert_engines_agree([ask(declared, {"n": {"count": "v"}})])
 
 
-def test_sources_that_spark_does_not_read(tmp_path: Path) -> None:
+def test_unsupported_sources_on_spark_are_refused(tmp_path: Path) -> None:
     with duckdb.connect(tmp_path / "t.duckdb") as link:
         link.execute("CREATE TABLE t AS SELECT 1 AS v")
     pq.write_table(pa.table({"v": [1]}), tmp_path / "m1.parquet")
@@ -258,7 +260,7 @@ def test_sources_that_spark_does_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("unit", [True, False])
-def test_failures_say_nothing(unit: bool, tmp_path: Path, capfd: Any) -> None:
+def test_spark_errors_contain_no_values(unit: bool, tmp_path: Path, capfd: Any) -> None:
     bad = pa.Array.from_buffers(
         pa.string(), 1, [None, pa.py_buffer(np.array([0, 12], np.int32)), pa.py_buffer(b"SECRET-4711\xff")]
     )  # fmt: skip
@@ -278,7 +280,9 @@ def test_failures_say_nothing(unit: bool, tmp_path: Path, capfd: Any) -> None:
     assert "4711" not in f"{error} {error.args} {error.__cause__} {error.__context__} {said}"
 
 
-def test_a_file_that_changes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_that_changes_is_refused_on_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "t.csv"
     file.write_text("v\n1\n")
     query = ask(declare({"v": {"type": "integer"}}, source=str(file)), {"n": {"count": "v"}})
@@ -288,7 +292,7 @@ def test_a_file_that_changes_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
             engine.run(query)
 
 
-def test_spark_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_spark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     query = ask(declare({"v": {"type": "integer"}}), {"n": {"count": "v"}})
     frame = pa.table({"v": [1]})
     monkeypatch.setattr(workers, "version_text", lambda: "dprelease 0")
@@ -300,13 +304,13 @@ def test_spark_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("example", ["nist_acs", "bike_trips"])
-def test_real_data(example: str) -> None:
+def test_example_data_agrees_on_spark(example: str) -> None:
     declaration = read_declaration(ROOT / "examples" / example / "release.yaml")
     for query in resolve(declaration):
-        both([query])
+        assert_engines_agree([query])
 
 
-def test_a_release_is_the_same(tmp_path: Path) -> None:
+def test_releases_of_both_engines_are_equal(tmp_path: Path) -> None:
     """With the same noise, both engines publish the same bytes."""
     declaration = read_declaration(release_build.write(tmp_path))
     one = run(declaration, bits=Keyed("noise"), output=tmp_path / "one")
@@ -315,7 +319,7 @@ def test_a_release_is_the_same(tmp_path: Path) -> None:
         assert file.read_bytes() == (two / file.name).read_bytes()
 
 
-def test_records_stay_with_duckdb() -> None:
+def test_releases_of_records_use_duckdb() -> None:
     declaration = read_declaration(ROOT / "tests/bad/DP-LOCAL-001_presence_of_a_record.yaml")
     assert with_engine(declaration, "duckdb") is declaration
     with pytest.raises(DataError, match="DP-SPARK-005"):
@@ -327,7 +331,7 @@ def test_records_stay_with_duckdb() -> None:
     "kind", ["uint8", "uint16", "uint32", "uint64", "ns", "ns, UTC", "us", "ms", "ms, UTC"]
 )
 @pytest.mark.parametrize("unit", [True, False])
-def test_types_that_spark_does_not_know(kind: str, unit: bool, tmp_path: Path) -> None:
+def test_types_unknown_to_spark_are_read(kind: str, unit: bool, tmp_path: Path) -> None:
     values = [0, 7, None, 2**8 - 1, 1_704_067_200]
     if kind == "uint64":
         values += [2**64 - 1, 2**53 + 1]
@@ -355,10 +359,12 @@ def test_types_that_spark_does_not_know(kind: str, unit: bool, tmp_path: Path) -
         measurements["sum"] = {"sum": "v"}
     columns = {"id": {"type": "integer"}, "v": column}
     given = {"privacy_unit": {"id": "id", "max_groups": 1, "max_rows_per_group": 1}} if unit else {}
-    both([ask(declare(columns, source=str(tmp_path / "t.parquet"), **given), measurements)])
+    assert_engines_agree(
+        [ask(declare(columns, source=str(tmp_path / "t.parquet"), **given), measurements)]
+    )
 
 
-def test_an_application_that_runs_is_left_as_it_is_and_told_of(spark: Any) -> None:
+def test_running_spark_application_is_kept_with_a_warning(spark: Any) -> None:
     """Its web page is off, and its files are not encrypted."""
     warned = pytest.warns(spark_session.ExposedWarning, match="in the clear")
     with warned as told, spark_session.open_session(spark_session.SparkSettings()) as found:

@@ -1,4 +1,4 @@
-"""Executors that are processes of their own: tasks that run twice, and executors that are killed."""
+"""Executors in separate processes: tasks that run twice, and killed executors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests import processes
 from tests.exact import test_reference
 from tests.exact.build import ask, declare
 from tests.exact.cluster import PATIENCE, ROOT, FatalOnce, WatchedBound, WatchedNoise, cluster, wait
-from tests.exact.spark import both, small_pieces, some_rows, vectors
+from tests.exact.spark import assert_engines_agree, small_pieces, some_rows, vectors
 
 pytestmark = [
     pytest.mark.audit,  # to start two executors takes longer than the tests
@@ -73,7 +73,7 @@ def cells() -> Query:
     return ask(declare({"v": column}), {"rows": {"count": "*"}}, ["v"])
 
 
-def published(noise: WatchedNoise) -> list[int]:
+def publish_noise(noise: WatchedNoise) -> list[int]:
     """Return the noise of every block, each of one draw."""
     query, settings = cells(), SparkSettings(staging=f"file://{noise.staging}")
     with SparkEngine.open(query.declared, FRAME, settings=settings) as engine:
@@ -98,27 +98,27 @@ def blocks_in(folder: Path) -> list[int]:
     return sorted(block for held in files for block in held["block"].to_pylist())
 
 
-def refuse_to_be_read(folder: Path, noise: WatchedNoise) -> None:
+def assert_unreadable(folder: Path, noise: WatchedNoise) -> None:
     """Assert that one version of every block was there, and that nothing is left."""
     assert blocks_in(folder) == list(range(8))
     assert not list(noise.staging.iterdir())
 
 
 @pytest.mark.parametrize("unit", test_reference.UNITS[:2], ids=str)
-def test_the_integers_are_those_of_duckdb(unit: dict[str, Any]) -> None:
+def test_cluster_gives_the_vectors_of_duckdb(unit: dict[str, Any]) -> None:
     query = test_reference.build(unit, test_reference.KEYS[1], test_reference.MEASURES)
-    both([query], test_reference.as_table(some_rows(3, 70)))
+    assert_engines_agree([query], test_reference.as_table(some_rows(3, 70)))
 
 
 @pytest.mark.parametrize("committer", ["1", "2"])
-def test_two_attempts_beside_each_other(
+def test_one_of_two_parallel_attempts_is_published(
     committer: str, staging: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both have drawn, and come to their end together: one of them is published."""
+    """Both have drawn noise and end at the same time."""
     algorithm = "mapreduce.fileoutputcommitter.algorithm.version"
     monkeypatch.setitem(spark_session.FIXED_SETTINGS, algorithm, committer)
     noise = WatchedNoise(tmp_path / "marks", staging, until="two attempts")
-    told = published(noise)
+    told = publish_noise(noise)
     partition = int(next((tmp_path / "marks/first").iterdir()).name)
     attempts = noise.of(partition)
     assert {one.attempt for one in attempts} == {0, 1}
@@ -126,11 +126,11 @@ def test_two_attempts_beside_each_other(
     assert len({one.noise for one in attempts}) == len(attempts)
     first, second = ({one.noise for one in attempts if one.attempt == i} for i in (0, 1))
     assert [set(told) & first, set(told) & second] in ([first, set()], [set(), second])
-    refuse_to_be_read(tmp_path / "copy", noise)
+    assert_unreadable(tmp_path / "copy", noise)
 
 
-def test_an_executor_is_killed(staging: Path, tmp_path: Path) -> None:
-    """It has committed one task, and has drawn for another."""
+def test_noise_survives_a_killed_executor(staging: Path, tmp_path: Path) -> None:
+    """It has committed one task, and drawn noise for another."""
     noise = WatchedNoise(tmp_path / "marks", staging, until="a kill")
     killed: list[int] = []
 
@@ -145,7 +145,7 @@ def test_an_executor_is_killed(staging: Path, tmp_path: Path) -> None:
 
     killer = threading.Thread(target=kill)
     killer.start()
-    told = published(noise)
+    told = publish_noise(noise)
     killer.join()
     lost = {one.noise for one in noise.found()} - set(told)
     assert set(told) <= {one.noise for one in noise.found()}
@@ -153,11 +153,11 @@ def test_an_executor_is_killed(staging: Path, tmp_path: Path) -> None:
     assert lost
     kept = {one.noise for one in noise.found() if one.executor in killed} & set(told)
     assert kept  # what it had committed was not done again
-    refuse_to_be_read(tmp_path / "copy", noise)
+    assert_unreadable(tmp_path / "copy", noise)
 
 
-def test_an_executor_is_killed_at_work(tmp_path: Path) -> None:
-    """What it had begun is done by another, and every result is there once, in order."""
+def test_results_survive_a_killed_executor(tmp_path: Path) -> None:
+    """Another executor repeats its tasks, and every result is there once, in order."""
     tasks = [np.arange(i, i + 5) for i in range(20)]
     query = cells()
     with SparkEngine.open(query.declared, FRAME) as engine:
@@ -167,10 +167,10 @@ def test_an_executor_is_killed_at_work(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("begun-*"))) > len(tasks)
 
 
-def test_a_worker_is_lost_during_the_shuffle(
+def test_tables_survive_a_worker_lost_in_the_shuffle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows that it had spread are spread again, and all tables of the job are what they were."""
+    """Its rows are distributed again, and all tables of the job are the same."""
     watched = partial(WatchedBound, marks=tmp_path)
     monkeypatch.setattr(jobs, "BoundRows", watched)
     bounds = {"id": "id", "max_groups": 2, "max_rows_per_group": 2}
@@ -226,8 +226,8 @@ with engine.SparkEngine.open(query.declared, tests.FRAME, settings=settings) as 
 """
 
 
-def test_the_driver_is_killed(staging: Path, tmp_path: Path) -> None:
-    """It leaves what it had, sealed with a key that is gone; the next one does not look at it."""
+def test_files_of_a_killed_driver_are_encrypted(staging: Path, tmp_path: Path) -> None:
+    """It leaves files that nobody can decrypt; the next driver ignores them."""
     noise = WatchedNoise(tmp_path / "marks", staging, until="a kill")
     command = [sys.executable, "-W", "ignore", "-c", RELEASE, str(tmp_path)]
     changed = {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}
@@ -242,5 +242,5 @@ def test_the_driver_is_killed(staging: Path, tmp_path: Path) -> None:
     assert left
     (tmp_path / "other marks").mkdir()
     again = WatchedNoise(tmp_path / "other marks", staging)
-    assert set(published(again)) <= {one.noise for one in again.found()}
+    assert set(publish_noise(again)) <= {one.noise for one in again.found()}
     assert blocks_in(staging) == left

@@ -1,4 +1,4 @@
-"""Spark Connect: the driver of Spark is a server, and answers as one of this process does."""
+"""Spark Connect: a server as the driver gives the same results as a driver in this process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,14 @@ from dprelease.schema.load import read_declaration
 from tests import processes
 from tests.exact import test_reference
 from tests.exact.build import ask, declare
-from tests.exact.spark import CONFIG, ConstantNoise, both, of_source, some_rows, some_table
+from tests.exact.spark import (
+    CONFIG,
+    ConstantNoise,
+    assert_engines_agree,
+    of_source,
+    some_rows,
+    some_table,
+)
 from tests.release import build as release_build
 from tests.replay import Keyed
 
@@ -86,15 +93,19 @@ def _wait(port: int, server: subprocess.Popen[bytes]) -> None:
 
 @pytest.mark.audit
 @pytest.mark.parametrize("unit", test_reference.UNITS[:2], ids=str)
-def test_frames_and_files(unit: dict[str, Any], settings: SparkSettings, tmp_path: Path) -> None:
+def test_frames_and_files_agree_on_spark_connect(
+    unit: dict[str, Any], settings: SparkSettings, tmp_path: Path
+) -> None:
     query = test_reference.build(unit, test_reference.KEYS[1], test_reference.MEASURES)
-    both([query], test_reference.as_table(some_rows(3, 70)), settings=settings)
+    assert_engines_agree([query], test_reference.as_table(some_rows(3, 70)), settings=settings)
     pq.write_table(some_table(300), tmp_path / "t.parquet")
-    both([of_source(f"{tmp_path}/t.parquet", bool(unit))], settings=settings)
+    assert_engines_agree([of_source(f"{tmp_path}/t.parquet", bool(unit))], settings=settings)
 
 
 @pytest.mark.audit
-def test_a_uri_and_a_table_of_the_catalogue(settings: SparkSettings, tmp_path: Path) -> None:
+def test_uris_and_catalogue_tables_on_spark_connect(
+    settings: SparkSettings, tmp_path: Path
+) -> None:
     from pyspark.sql import SparkSession
 
     pq.write_table(pa.table({"v": [1, 2, 3]}), tmp_path / "t.parquet")
@@ -124,10 +135,10 @@ def test_a_uri_and_a_table_of_the_catalogue(settings: SparkSettings, tmp_path: P
 
 
 @pytest.mark.audit
-def test_noise_is_added_here(
+def test_spark_connect_adds_noise_in_this_process(
     settings: SparkSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Staging is for executors that this process can clean up behind."""
+    """Staging folders are only for executors whose files this process can remove."""
     monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)
     query = ask(declare({"v": {"type": "integer"}}), {"n": {"count": "v"}})
     staged = SparkSettings(settings.master, staging=f"file://{tmp_path}")
@@ -137,7 +148,7 @@ def test_noise_is_added_here(
 
 
 @pytest.mark.audit
-def test_its_executors_work_on_what_is_published(settings: SparkSettings) -> None:
+def test_spark_connect_executors_process_published_data(settings: SparkSettings) -> None:
     query = ask(declare({"v": {"type": "integer"}}), {"n": {"count": "v"}})
     tasks = [np.arange(i, i + 5) for i in range(20)]
     with SparkEngine.open(query.declared, pa.table({"v": [1]}), settings=settings) as engine:
@@ -146,7 +157,7 @@ def test_its_executors_work_on_what_is_published(settings: SparkSettings) -> Non
 
 
 @pytest.mark.audit
-def test_a_release_is_the_same(settings: SparkSettings, tmp_path: Path) -> None:
+def test_release_on_spark_connect_is_the_same(settings: SparkSettings, tmp_path: Path) -> None:
     """With the same noise, both engines publish the same bytes."""
     file = release_build.write(tmp_path)
     file.write_text(file.read_text() + f"spark: {{master: '{settings.master}'}}\n")

@@ -1,4 +1,4 @@
-"""Noise that executors of Spark draw: published once, whatever is done twice."""
+"""Noise that Spark executors draw is published once, even if tasks run twice."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def spark() -> Iterator[Any]:
         yield session
 
 
-def test_a_task_that_is_done_again_draws_noise_once_for_what_is_published(
+def test_noise_of_a_repeated_task_is_published_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first attempt fails after it has drawn; its noise is in no cell."""
+    """The first attempt fails after drawing; its noise is in no cell."""
     monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)
     monkeypatch.setattr(spark_engine, "BLOCK_CELLS", 10)
     monkeypatch.setattr(spark_noise, "BLOCKS_AT_ONCE", 3)  # so that blocks come in two parts
@@ -72,8 +72,8 @@ def test_a_task_that_is_done_again_draws_noise_once_for_what_is_published(
 @pytest.mark.parametrize(
     "blocks", [[], [0], [0, 0], [0, 0, 1], [0, 1, 1], [1, 0], [1, 2], [0, 1, 2]], ids=str
 )
-def test_a_block_that_is_missing_or_there_twice(blocks: list[int]) -> None:
-    """Whatever a committer of Spark's leaves, cells are published from exactly one draw."""
+def test_missing_and_duplicate_blocks_are_refused(blocks: list[int]) -> None:
+    """Whatever a Spark committer leaves, cells are published from exactly one draw."""
     seal = Seal.fresh()
     rows = [
         (block, seal.encrypt_block(block, to_ipc_bytes(pa.table({"rows": [block]}))))
@@ -83,7 +83,7 @@ def test_a_block_that_is_missing_or_there_twice(blocks: list[int]) -> None:
         list(spark_noise._decrypt_blocks(rows, 2, seal))
 
 
-def test_blocks_of_another_place_or_another_run() -> None:
+def test_blocks_of_another_place_or_run_are_refused() -> None:
     seal = Seal.fresh()
     sealed = [
         seal.encrypt_block(block, to_ipc_bytes(pa.table({"rows": [block]}))) for block in (1, 0)
@@ -97,10 +97,10 @@ def test_blocks_of_another_place_or_another_run() -> None:
     assert repr(seal.key) not in repr(seal)
 
 
-def test_what_a_killed_driver_leaves_behind(
+def test_noise_of_a_killed_driver_is_not_reused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody can read it, and a second run with the same folder does not look at it."""
+    """Nobody can read it, and the next run with the same folder ignores it."""
     monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)
     column = {"type": "integer", "lower": 0, "upper": 99}
     query = ask(declare({"v": column}), {"rows": {"count": "*"}}, ["v"])
@@ -134,10 +134,10 @@ def test_what_a_killed_driver_leaves_behind(
 
 
 @pytest.mark.parametrize("read", ["nothing", "a block"])
-def test_what_is_not_read_to_its_end_is_removed(
+def test_unread_noise_is_removed(
     read: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run that fails between the noise and the files: the folder goes with the engine."""
+    """If a run fails between noise and files, the folder is removed with the engine."""
     monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)
     monkeypatch.setattr(spark_engine, "BLOCK_CELLS", 10)
     query = ask(
@@ -158,7 +158,7 @@ def test_what_is_not_read_to_its_end_is_removed(
     assert list((tmp_path / "staging").iterdir()) == []
 
 
-def test_large_results_are_noised_by_executors(
+def test_executors_add_noise_to_large_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spark_engine, "MANY_CELLS", 1)

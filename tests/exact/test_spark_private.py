@@ -1,4 +1,4 @@
-"""A Spark of our own shows nothing to others: no port, no readable file, nothing that stays."""
+"""Spark started by dprelease exposes no port and no readable file, and leaves nothing."""
 
 from __future__ import annotations
 
@@ -88,13 +88,13 @@ def files(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
-def in_the_clear(folder: Path) -> list[Path]:
+def files_with_canary(folder: Path) -> list[Path]:
     """Return files that hold the canary, in the bytes of a text or of its UTF-16."""
     words = CANARY.encode(), CANARY.encode("utf-16-le")
     return [path for path in files(folder) if any(word in path.read_bytes() for word in words)]
 
 
-def reached_by_others(folder: Path) -> list[Path]:
+def readable_by_others(folder: Path) -> list[Path]:
     """Return files below a folder that others may come to, and read."""
 
     def lets(path: Path, bit: int) -> bool:
@@ -108,7 +108,7 @@ def reached_by_others(folder: Path) -> list[Path]:
     return found
 
 
-def listening(process: int) -> list[str]:
+def listening_addresses(process: int) -> list[str]:
     """Return local addresses, in the hexadecimal of /proc, at which a process listens."""
     held = set()
     for number in Path(f"/proc/{process}/fd").iterdir():
@@ -130,10 +130,10 @@ LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "0000000000000000000
 
 @needs_java
 @needs_proc
-def test_nothing_is_seen_of_a_run(
+def test_spark_run_exposes_nothing(
     no_java: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No port but on loopback, no web page, no id in a file, no file for others, nothing after."""
+    """No port except on loopback, no web page, no id in files, no files for others or afterwards."""
     monkeypatch.setenv(LOCAL_DIRS_VARIABLE, str(tmp_path / "of the machine"))
     query = by_person()
     with SparkEngine.open(
@@ -146,10 +146,10 @@ def test_nothing_is_seen_of_a_run(
         assert told.get(LOCAL_DIR_SETTING) == str(folder)
         context = engine._spark.sparkContext
         assert context.uiWebUrl is None
-        assert set(listening(context._gateway.proc.pid)) <= LOOPBACK
+        assert set(listening_addresses(context._gateway.proc.pid)) <= LOOPBACK
         assert [path for path in files(folder) if path.suffix == ".data"]
-        assert in_the_clear(tmp_path) == []
-        assert reached_by_others(tmp_path) == []
+        assert files_with_canary(tmp_path) == []
+        assert readable_by_others(tmp_path) == []
         machine = context._gateway.proc
     assert machine.poll() is not None
     assert list((tmp_path / "of the machine").iterdir()) == []
@@ -159,8 +159,8 @@ def test_nothing_is_seen_of_a_run(
 @pytest.mark.audit
 @needs_java
 @needs_proc
-def test_what_is_declared_open_is_open(no_java: None, tmp_path: Path) -> None:
-    """The release may say so; then the eyes of these tests see it. Java was there, and stays."""
+def test_declared_exposure_is_respected(no_java: None, tmp_path: Path) -> None:
+    """The release may declare it; then these tests see it. A running Java stays."""
     from pyspark import SparkContext
 
     SparkContext._ensure_initialized()
@@ -172,12 +172,12 @@ def test_what_is_declared_open_is_open(no_java: None, tmp_path: Path) -> None:
     with SparkEngine.open(query.declared, people(), settings=settings) as engine:
         engine.run(query)
         assert engine._spark.sparkContext.uiWebUrl
-        assert in_the_clear(second)
-        assert reached_by_others(tmp_path) == []
+        assert files_with_canary(second)
+        assert readable_by_others(tmp_path) == []
         (folder,) = second.iterdir()
         folder.chmod(0o755)
-        assert reached_by_others(tmp_path)
-        assert set(listening(SparkContext._gateway.proc.pid)) - LOOPBACK
+        assert readable_by_others(tmp_path)
+        assert set(listening_addresses(SparkContext._gateway.proc.pid)) - LOOPBACK
     assert list(first.iterdir()) == []  # Java remembers folders of its first session
     assert list(second.iterdir()) == []
     assert SparkContext._gateway.proc.poll() is None
@@ -200,8 +200,8 @@ with tests.SparkEngine.open(query.declared, tests.people(), settings=settings) a
 
 @pytest.mark.audit
 @needs_java
-def test_what_a_killed_run_leaves_is_sealed_and_swept(tmp_path: Path) -> None:
-    """Its files are encrypted, nobody else's to read, and gone with the next run."""
+def test_files_of_a_killed_spark_run_are_encrypted(tmp_path: Path) -> None:
+    """Its files are encrypted, unreadable for others, and removed by the next run."""
     words = [sys.executable, "-W", "ignore", "-c", KILLED, str(tmp_path)]
     path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
@@ -215,7 +215,7 @@ def test_what_a_killed_run_leaves_is_sealed_and_swept(tmp_path: Path) -> None:
     assert left.name.startswith(SCRATCH)
     assert stat.S_IMODE(left.stat().st_mode) == 0o700
     assert [path for path in files(left) if path.suffix == ".data"]
-    assert in_the_clear(left) == []
+    assert files_with_canary(left) == []
     time.sleep(0.1)
     with private_settings("local[2]", {LOCAL_DIR_SETTING: str(tmp_path)}) as found:
         assert not left.exists()
@@ -223,8 +223,8 @@ def test_what_a_killed_run_leaves_is_sealed_and_swept(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_whose_folder_and_which_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The release goes before the environment, that before Spark's file, that before nothing."""
+def test_order_of_spark_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The release has precedence over the environment, and that over Spark's file."""
     conf, places = tmp_path / "conf", [str(tmp_path / name) for name in "abcd"]
     conf.mkdir()
     monkeypatch.setenv("SPARK_CONF_DIR", str(conf))
@@ -271,7 +271,7 @@ def test_whose_folder_and_which_settings(tmp_path: Path, monkeypatch: pytest.Mon
         ("local[2]", "spark.io.encryption.enabled", "false", "false"),
     ],
 )
-def test_settings_by_master(
+def test_spark_settings_depend_on_the_master(
     master: str | None, name: str, value: str | None, expected: str | None
 ) -> None:
     with private_settings(master, {} if value is None else {name: value}) as found:
@@ -302,7 +302,7 @@ SECURE = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
     ],
     ids=str,
 )
-def test_what_is_left_open(
+def test_exposed_settings_are_listed(
     master: str | None,
     config: dict[str, str],
     words: list[str],
@@ -315,7 +315,7 @@ def test_what_is_left_open(
     assert all(word in line for word, line in zip(words, found, strict=True))
 
 
-def test_the_machines_own_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_defaults_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     text = "spark.master\tspark://h:1\nspark.ui.enabled true\nspark.plugins: a.B\nspark.authenticate=true\n"
     (tmp_path / "spark-defaults.conf").write_text(text)
@@ -327,7 +327,7 @@ def test_the_machines_own_file_is_read(tmp_path: Path, monkeypatch: pytest.Monke
     assert exposure_texts("local", {"spark.plugins": ""}) == []
 
 
-def test_check_tells_what_is_left_open(tmp_path: Path) -> None:
+def test_check_reports_exposed_settings(tmp_path: Path) -> None:
     file = release_build.write(tmp_path)
     text = file.read_text()
 

@@ -1,4 +1,4 @@
-"""Several tables of one source on Spark: found by one job, and those of the engine duckdb."""
+"""Several tables of one source on Spark: computed by one job, and equal to DuckDB's."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from dprelease.exact.spark.executors import unit_tasks
 from dprelease.query.resolve import Query
 from tests.covering import examples
 from tests.exact import families
-from tests.exact import test_scanned as scanned
+from tests.exact import test_shared_scans as scanned
 from tests.exact.build import ask, declare
-from tests.exact.pretended_spark import pretended
+from tests.exact.fake_spark import fake_spark_engine
 from tests.exact.spark import small_pieces, vectors
 
 ID = {"id": {"type": "integer"}}
@@ -39,24 +39,24 @@ def few_rows() -> Iterator[None]:
         yield
 
 
-def asked(unit: tuple[int, ...] | None, asks: Sequence[Any], **more: Any) -> list[Query]:
+def build_queries(unit: tuple[int, ...] | None, asks: Sequence[Any], **more: Any) -> list[Query]:
     """Return queries; with bounds on ids, or of rows."""
     given: dict[str, Any] = {}
     if unit is not None:
         given["privacy_unit"] = {"id": "id"} | dict(zip(NAMES, unit, strict=False))
     declared = declare(ID | scanned.COLUMNS, **given, **more)
-    return [scanned.asked(declared, f"q{i}", *one) for i, one in enumerate(asks)]
+    return [scanned.build_query(declared, f"q{i}", *one) for i, one in enumerate(asks)]
 
 
-def alone(queries: Sequence[Query], frame: object = None) -> list[Any]:
-    """Return the tables of the engine duckdb, one by one."""
+def duckdb_tables(queries: Sequence[Query], frame: object = None) -> list[Any]:
+    """Return the tables of DuckDB, one by one."""
     with Engine.open(queries[0].declared, frame) as engine:
         return [vectors(query, engine.run(query)) for query in queries]
 
 
-def together(queries: Sequence[Query], frame: object = None) -> tuple[list[Any], int]:
-    """Return those of Spark, planned at once, and how many jobs began with the rows."""
-    with pretended(queries[0].declared, frame) as (engine, spark):
+def spark_tables(queries: Sequence[Query], frame: object = None) -> tuple[list[Any], int]:
+    """Return the tables of Spark, planned together, and the number of jobs that read rows."""
+    with fake_spark_engine(queries[0].declared, frame) as (engine, spark):
         for query in queries:
             engine.compile(query)
         assert spark.jobs == 0
@@ -74,14 +74,16 @@ def together(queries: Sequence[Query], frame: object = None) -> tuple[list[Any],
     max_examples=25, deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )  # fmt: skip
-def test_every_number_is_that_of_one_machine(rows: Any, asks: Any, unit: Any, few: int) -> None:
-    queries, frame = asked(unit, asks), pa.Table.from_pylist(rows, IDS)
+def test_shared_spark_jobs_give_the_vectors_of_duckdb(
+    rows: Any, asks: Any, unit: Any, few: int
+) -> None:
+    queries, frame = build_queries(unit, asks), pa.Table.from_pylist(rows, IDS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jobs, "MOST_DRIVER_SUMS", few)
         patch.setattr(jobs, "BLOCK_CELLS", 3)
         patch.setattr(unit_tasks, "MOST_ROWS_IN_MEMORY", 0 if few else 2**22)
-        found, _ = together(queries, frame)
-    assert found == alone(queries, frame)
+        found, _ = spark_tables(queries, frame)
+    assert found == duckdb_tables(queries, frame)
 
 
 ROWS_OF_IDS = [
@@ -93,16 +95,16 @@ ROWS_OF_IDS = [
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("unit", [None, (2, 1)], ids=str)
 @pytest.mark.parametrize("files", [0, 1, 3])
-def test_one_job_reads_all_of_them(unit: Any, files: int, tmp_path: Path) -> None:
+def test_one_spark_job_reads_all_tables(unit: Any, files: int, tmp_path: Path) -> None:
     table = pa.Table.from_pylist(ROWS_OF_IDS, IDS)
     more: dict[str, Any] = {"source": f"{tmp_path}/*.parquet"} if files else {}
     for i in range(files):
         part = table.slice(7 * i, 7 if i < files - 1 else None)
         pq.write_table(part, tmp_path / f"{i}.parquet", row_group_size=3)
     frame = None if files else table
-    queries = asked(unit, scanned.ASKS, **more)
-    found, read = together(queries, frame)
-    assert found == alone(queries, frame)
+    queries = build_queries(unit, scanned.ASKS, **more)
+    found, read = spark_tables(queries, frame)
+    assert found == duckdb_tables(queries, frame)
     assert read == 1
 
 
@@ -118,8 +120,8 @@ def test_one_job_reads_all_of_them(unit: Any, files: int, tmp_path: Path) -> Non
     ],
     ids=["64 bits", "unsigned", "128 bits", "the widest"],
 )
-def test_ids_of_any_width(kind: str, ids: list[str | None]) -> None:
-    """Beyond 64 bits they are sent as texts, and limited_rows_sql of the engine bound them."""
+def test_ids_of_any_width_on_spark(kind: str, ids: list[str | None]) -> None:
+    """Beyond 64 bits they are sent as texts, and SQL bounds them."""
     columns = {"id": {"type": kind}, "k": {"type": "category", "values": ["a", "b"]},
                "n": {"type": "integer", "lower": 0, "upper": 9}}  # fmt: skip
     bounds = {"id": "id", "max_groups": 1, "max_rows_per_group": 2}
@@ -133,22 +135,22 @@ def test_ids_of_any_width(kind: str, ids: list[str | None]) -> None:
     queries = [
         replace(ask(declared, columns, ["k"]), name=f"q{i}") for i, columns in enumerate(asks)
     ]
-    found, read = together(queries, frame)
-    assert found == alone(queries, frame)
+    found, read = spark_tables(queries, frame)
+    assert found == duckdb_tables(queries, frame)
     assert read == 1
 
 
-def test_sums_are_clamped_when_all_parts_are_added() -> None:
-    """Each task has two rows: a part lies beyond 2^62, and the whole does not."""
+def test_shared_sums_are_clamped_after_adding_all_parts() -> None:
+    """Each task has two rows: a part is beyond 2^62, and the total is not."""
     declared = declare({"v": {"type": "integer", "lower": -(2**62), "upper": 2**62}})
     queries = [replace(ask(declared, {"total": {"sum": "v"}}), name=name) for name in "ab"]
     frame = pa.table({"v": [2**62, 2**62, 2**62, -(2**62), -(2**62)]})
-    found, _ = together(queries, frame)
-    assert found == alone(queries, frame) == [{"total": [2**62]}] * 2
+    found, _ = spark_tables(queries, frame)
+    assert found == duckdb_tables(queries, frame) == [{"total": [2**62]}] * 2
 
 
-def test_files_that_are_not_stored_alike(tmp_path: Path) -> None:
-    """In one a column is narrower, and one has a column of the engine's own name for a place."""
+def test_spark_files_with_different_types(tmp_path: Path) -> None:
+    """One has a narrower column, and one a column with an internal name."""
     files = [
         pa.table({"id": [1, 2], "n": pa.array([1, 2], pa.int64()), "x": [0.5, None]}),
         pa.table({"id": [1, 3], "n": pa.array([3, 4], pa.int8()), "x": [4.5, 0.0]}),
@@ -166,7 +168,7 @@ def test_files_that_are_not_stored_alike(tmp_path: Path) -> None:
         queries = [
             replace(ask(declared, dict(one), ["n"]), name=f"q{i}") for i, one in enumerate(asks)
         ]
-        assert together(queries)[0] == alone(queries)
+        assert spark_tables(queries)[0] == duckdb_tables(queries)
 
 
 @pytest.mark.share(0.25)
@@ -176,19 +178,19 @@ def test_files_that_are_not_stored_alike(tmp_path: Path) -> None:
 @pytest.mark.parametrize("asked", families.ASKED[:2])
 @examples(1)
 @given(rows=st.lists(families.ROWS, min_size=8, max_size=24))
-def test_families_are_sums_of_their_finest_cells(unit: str, asked: str, rows: Any) -> None:
+def test_families_on_spark_equal_duckdb(unit: str, asked: str, rows: Any) -> None:
     """Rows are bounded by the finest cells, and those of ids meet once for all tables."""
     queries = families.family(asked, families.SUMS, unit, families.NULLS[1])
     frame = pa.Table.from_pylist(
         [{name: row[name] for name in families.TYPES.names} for row in rows], families.TYPES
     )
-    found, read = together(queries, frame)
-    assert found == alone(queries, frame)
+    found, read = spark_tables(queries, frame)
+    assert found == duckdb_tables(queries, frame)
     assert read == (1 if unit else len(queries))
 
 
-def test_columns_that_are_called_as_the_tasks_call_their_own() -> None:
-    """Of rows that are sent as they are stored, and as codes."""
+def test_columns_may_have_names_of_spark_columns() -> None:
+    """For rows that are sent as stored, and as codes."""
     names = ("dp_bucket", "bucket", "kind", "content", "place", "number", "one")
     columns = {name: {"type": "category", "values": ["a", "b"]} for name in names}
     bounds = {"id": "id", "max_groups": 2, "max_rows_per_group": 1}
@@ -206,17 +208,17 @@ def test_columns_that_are_called_as_the_tasks_call_their_own() -> None:
         right = more.get("other")
         with Engine.open(declared, frame, right, other if right else None) as one:
             wanted = [vectors(query, one.run(query)) for query in queries]
-        with pretended(declared, frame, right, other if right else None) as (engine, spark):
+        with fake_spark_engine(declared, frame, right, other if right else None) as (engine, spark):
             engine.expect(queries)
             assert [vectors(query, engine.run(query)) for query in queries] == wanted
             assert spark.jobs == (2 if right else 1)
 
 
 @pytest.mark.parametrize("unit", [None, (2, 1)], ids=["rows", "ids"])
-def test_partitions_of_tasks_that_read_several_parts(
+def test_private_keys_of_tasks_with_several_parts(
     unit: tuple[int, int] | None, tmp_path: Path
 ) -> None:
-    """Numbers of one part stand beside sums of several, whichever table has more."""
+    """Numbers of one part and sums of several are combined in either order."""
     given: dict[str, Any] = {}
     if unit is not None:
         given = {"privacy_unit": {"id": "id", "max_groups": unit[0], "max_rows_per_group": unit[1]}}
@@ -227,7 +229,7 @@ def test_partitions_of_tasks_that_read_several_parts(
     with Engine.open(query.declared, frame) as one:
         wanted = one.partitions(query)
     for stretch in (1, 2, 3):
-        with small_pieces(stretch), pretended(query.declared, frame) as (engine, _):
+        with small_pieces(stretch), fake_spark_engine(query.declared, frame) as (engine, _):
             found = engine.partitions(query)
         assert dict(zip(found.names, found.units.tolist(), strict=True)) == dict(
             zip(wanted.names, wanted.units.tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""A run on Spark ends by a signal as one without: what had happened is told, and nothing else."""
+"""A signal ends a run on Spark as any other run: the error reports what had happened."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ main()
         pytest.param("Java", signal.SIGKILL, "DP-DATA-006", marks=pytest.mark.audit),
     ],
 )
-def test_what_ends_a_run_while_spark_works(
+def test_signals_end_a_run_on_spark(
     whose: str, number: signal.Signals, code: str, tmp_path: Path
 ) -> None:
     path = release_with_ledger(tmp_path)
@@ -71,17 +71,17 @@ def test_what_ends_a_run_while_spark_works(
     assert [*(tmp_path / "out").iterdir()] == []
 
 
-def test_a_handler_is_given_back() -> None:
+def test_interrupt_handler_is_restored() -> None:
     before = signal.getsignal(signal.SIGINT)
     with restore_interrupt_handler():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_nothing_is_logged_that_nobody_asked_for(
+def test_spark_logging_is_silenced(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Neither in the block nor, by handlers that it has left, behind it."""
+    """In the block and after it."""
     root = logging.getLogger()
     monkeypatch.setattr(root, "handlers", [])
     with silence_logging():
@@ -91,7 +91,7 @@ def test_nothing_is_logged_that_nobody_asked_for(
     assert capsys.readouterr().err == ""
 
 
-def test_what_somebody_asked_for_is_logged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_handlers_of_the_caller_still_log(monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[logging.LogRecord] = []
     theirs = logging.Handler()
     monkeypatch.setattr(theirs, "emit", heard.append)

@@ -1,4 +1,4 @@
-"""Tables of Spark's catalogue, and Parquet by a URI: read as DuckDB reads the same rows."""
+"""Tables of Spark's catalogue and Parquet URIs give the same results as DuckDB."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def count(source: Row | str, **columns: Row) -> Query:
     return ask(declare(columns or INTEGER, source=source), {"n": {"count": "v"}})
 
 
-def same(query: Query, own: object, joined: object = None) -> None:
-    """Assert that Spark reads from the source what DuckDB reads from a frame."""
+def assert_equals_duckdb(query: Query, own: object, joined: object = None) -> None:
+    """Assert that Spark reads the same from the source as DuckDB from a frame."""
     other = None if query.join is None else query.join.declared
     with (
         Engine.open(query.declared, own, other, joined) as one,
@@ -70,26 +70,26 @@ WAYS = [True, pytest.param(False, marks=pytest.mark.audit)]
 
 @pytest.mark.audit
 @pytest.mark.parametrize("unit", WAYS)
-def test_a_table_of_the_catalogue(unit: bool, visits: pa.Table) -> None:
-    same(of_source(None, unit, table="db.visits"), visits)
+def test_catalogue_tables_equal_duckdb(unit: bool, visits: pa.Table) -> None:
+    assert_equals_duckdb(of_source(None, unit, table="db.visits"), visits)
 
 
 @pytest.mark.parametrize("unit", WAYS)
 @pytest.mark.parametrize(
     "path", ["t", "t/*.parquet", pytest.param("t/1.parquet", marks=pytest.mark.audit)]
 )
-def test_a_uri(unit: bool, path: str, tmp_path: Path) -> None:
+def test_parquet_uris_equal_duckdb(unit: bool, path: str, tmp_path: Path) -> None:
     table = some_table(300)
     (tmp_path / "t").mkdir()
     parts = [table] if path.endswith("1.parquet") else [table.slice(0, 50), table.slice(50)]
     for i, part in enumerate(parts, 1):
         pq.write_table(part, tmp_path / f"t/{i}.parquet")
     uri = f"file://{tmp_path}/{path}"
-    same(of_source(uri, unit, format="parquet"), table)
+    assert_equals_duckdb(of_source(uri, unit, format="parquet"), table)
 
 
 @pytest.mark.parametrize("public", WAYS)
-def test_joins(public: bool, spark: Any, tmp_path: Path) -> None:
+def test_joins_of_catalogue_tables_equal_duckdb(public: bool, spark: Any, tmp_path: Path) -> None:
     own = pa.table({"id": [1, 1, 2, 3, None], "v": [1, 2, 3, 99, 5]})
     other = pa.table({"id": [1, 2, 3, 4], "w": [7, 8, None, 9]})
     for name, table in (("own", own), ("other", other)):
@@ -110,14 +110,14 @@ def test_joins(public: bool, spark: Any, tmp_path: Path) -> None:
     asked = {"n": {"sum": "v"}, "w": {"sum": "w"}}
     query = ask(first, asked, other=second, join=join)
     try:
-        same(query, own, other)
+        assert_equals_duckdb(query, own, other)
     finally:
         spark.sql("DROP TABLE own")
         spark.sql("DROP TABLE other")
 
 
 @pytest.mark.audit
-def test_a_release_of_a_table_of_the_catalogue(visits: pa.Table, tmp_path: Path) -> None:
+def test_release_of_a_catalogue_table(visits: pa.Table, tmp_path: Path) -> None:
     (tmp_path / "t.yaml").write_text(
         "table: t\nsource: {table: db.visits}\ncolumns:\n"
         "  n: {type: integer, lower: 0, upper: 99}\n"
@@ -132,7 +132,7 @@ def test_a_release_of_a_table_of_the_catalogue(visits: pa.Table, tmp_path: Path)
 
 
 @pytest.mark.parametrize("source", [{"table": "db.visits"}, "s3a://bucket/v.parquet"], ids=str)
-def test_duckdb_refuses(source: Row | str) -> None:
+def test_duckdb_refuses_catalogue_tables_and_uris(source: Row | str) -> None:
     declared = count(source).declared
     with pytest.raises(DataError, match="DP-SPARK-006"), Engine.open(declared):
         pass
@@ -149,7 +149,7 @@ def test_duckdb_refuses(source: Row | str) -> None:
     ],
     ids=str,
 )
-def test_sources_that_cannot_be_told(source: Row) -> None:
+def test_ambiguous_spark_sources_are_refused(source: Row) -> None:
     with pytest.raises(DeclarationError, match="DP-SCHEMA-011"):
         declare(INTEGER, source=source)
 
@@ -170,7 +170,9 @@ def test_sources_that_cannot_be_told(source: Row) -> None:
         ("CREATE TABLE db.other (v INT) USING parquet", "DP-DATA-001"),
     ],
 )
-def test_what_the_catalogue_has_otherwise(made: str, code: str, spark: Any, tmp_path: Path) -> None:
+def test_views_and_other_catalogue_tables_are_refused(
+    made: str, code: str, spark: Any, tmp_path: Path
+) -> None:
     located = f"{made} LOCATION 'file://{tmp_path}/t'" if "parquet" in made else made
     spark.sql(located)
     query = count({"table": "db.t"}, v={"type": "text"})
@@ -182,7 +184,7 @@ def test_what_the_catalogue_has_otherwise(made: str, code: str, spark: Any, tmp_
         spark.sql(f"DROP {kind} {name}")
 
 
-def test_a_view_of_the_session_is_no_table(spark: Any) -> None:
+def test_temporary_views_are_refused(spark: Any) -> None:
     spark.sql("SELECT 1 AS v").createOrReplaceTempView("passing")
     declared = count({"table": "passing"}).declared
     with pytest.raises(DataError, match="DP-DATA-001"), SparkEngine.open(declared):
@@ -210,7 +212,7 @@ NANOS = pa.array([1, 2], pa.timestamp("ns"))
         (None, None, "DP-DATA-001"),
     ],
 )
-def test_what_files_hold_otherwise(
+def test_files_with_unreadable_types_are_refused_on_spark(
     first: pa.Table | None, second: pa.Table | None, code: str, tmp_path: Path
 ) -> None:
     for i, table in enumerate((first, second)):
@@ -222,7 +224,7 @@ def test_what_files_hold_otherwise(
 
 
 @pytest.mark.audit
-def test_a_table_that_changes_is_refused(visits: pa.Table, spark: Any) -> None:
+def test_catalogue_table_that_changes_is_refused(visits: pa.Table, spark: Any) -> None:
     columns = {"n": {"type": "integer", "lower": 0, "upper": 99}}
     query = ask(declare(columns, source={"table": "db.visits"}), {"rows": {"count": "*"}})
     with SparkEngine.open(query.declared) as engine:
@@ -235,7 +237,7 @@ def test_a_table_that_changes_is_refused(visits: pa.Table, spark: Any) -> None:
 
 
 @pytest.mark.parametrize("how", ["more", "another", "less"])
-def test_files_that_change_are_refused(how: str, tmp_path: Path) -> None:
+def test_files_of_a_uri_that_change_are_refused(how: str, tmp_path: Path) -> None:
     for name in ("a", "b"):
         pq.write_table(pa.table({"v": [1, 2]}), tmp_path / f"{name}.parquet")
     query = count({"path": f"file://{tmp_path}/", "format": "parquet"})
@@ -251,9 +253,7 @@ def test_files_that_change_are_refused(how: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
-def test_instants_of_96_bits_mean_the_same_by_a_path_and_by_a_uri(
-    zone: str, tmp_path: Path
-) -> None:
+def test_96_bit_timestamps_by_path_and_uri_are_equal(zone: str, tmp_path: Path) -> None:
     at = pa.array([0, 1_709_164_800 * 10**9, None], pa.timestamp("ns"))
     file = tmp_path / "t.parquet"
     pq.write_table(pa.table({"d": at}), file, use_deprecated_int96_timestamps=True)
@@ -288,8 +288,10 @@ FEW = ["t", "t/1.parquet"]
         pytest.param("_delta_log/0.json", ["", "t/k=1/j=2", "*/k=1"], marks=pytest.mark.audit),
     ],
 )
-def test_files_that_may_not_all_count(mark: str, ways: list[str], tmp_path: Path) -> None:
-    """Spark reads all Parquet files of a lake's table by their path, dead ones too."""
+def test_lake_and_job_files_of_a_uri_are_refused(
+    mark: str, ways: list[str], tmp_path: Path
+) -> None:
+    """By path, Spark reads all Parquet files of a lake table, deleted ones too."""
     for place in ("t", "t/k=1/j=2"):
         (tmp_path / place).mkdir(parents=True, exist_ok=True)
         pq.write_table(pa.table({"v": [1]}), tmp_path / place / "1.parquet")

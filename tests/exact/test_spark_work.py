@@ -1,4 +1,4 @@
-"""Work that executors of Spark do on what is published: sealed on its way, each result once."""
+"""Work of Spark executors on published data: encrypted in transit, each result once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dprelease.exact.spark import work
 from dprelease.exact.spark.executors.seal import Seal
 from dprelease.exact.spark.executors.tasks import TaskFailure
 from dprelease.exact.spark.work import EncryptedWork, Waves, decrypt_object, encrypt_object
-from tests.exact.pretended_spark import Frame, PretendedSpark
+from tests.exact.fake_spark import FakeSpark, Frame
 
 
 def squares(task: np.ndarray) -> np.ndarray:
@@ -24,34 +24,34 @@ def all_of(waves: Waves) -> list[list[Any]]:
 
 
 @pytest.fixture(autouse=True)
-def three_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def three_tasks_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "FIRST_WAVE_TASKS", 2)
     monkeypatch.setattr(work, "MOST_WAVE_TASKS", 3)
 
 
 @pytest.mark.parametrize("number", [0, 1, 2, 3, 8])
-def test_results_come_in_the_order_of_tasks(number: int) -> None:
+def test_results_are_in_the_order_of_tasks(number: int) -> None:
     tasks = [np.arange(i, i + 4) for i in range(number)]
-    waves = all_of(Waves(PretendedSpark(), squares, iter(tasks)))
+    waves = all_of(Waves(FakeSpark(), squares, iter(tasks)))
     sizes = {0: [], 1: [1], 2: [2], 3: [2, 1], 8: [2, 3, 3]}
     assert [len(wave) for wave in waves] == sizes[number]
     found = [one for wave in waves for one in wave]
     assert [one.tolist() for one in found] == [squares(task).tolist() for task in tasks]
 
 
-def test_large_results_come_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many as there is room for, once their size is known; tasks are made as they are sent."""
+def test_large_results_are_returned_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as fit, once their size is known; tasks are created when they are sent."""
     monkeypatch.setattr(work, "RESULT_BYTES", 100)
     begun: list[int] = []
     tasks = (begun.append(i) or np.arange(1000) * i for i in range(6))
-    waves = Waves(PretendedSpark(), squares, tasks)
+    waves = Waves(FakeSpark(), squares, tasks)
     assert len(waves.next_results()) == 2
     assert begun == [0, 1]
     assert [len(wave) for wave in all_of(waves)] == [1, 1, 1, 1]
 
 
-class Changed(PretendedSpark):
-    """A session whose last job's rows are not those that the tasks left."""
+class ChangedResults(FakeSpark):
+    """A session whose last job returns other rows than the tasks wrote."""
 
     def __init__(self, change: Any) -> None:
         super().__init__()
@@ -88,19 +88,19 @@ class Changed(PretendedSpark):
     ],
     ids=["twice", "missing", "exchanged", "of another run"],
 )
-def test_results_that_are_not_there_once(change: Any, failure: type[Exception]) -> None:
+def test_missing_and_duplicate_results_are_refused(change: Any, failure: type[Exception]) -> None:
     tasks = [np.arange(3), np.arange(4)]
     with pytest.raises(failure):
-        Waves(Changed(change), squares, tasks).next_results()
-    straight = Waves(Changed(lambda rows: rows), squares, tasks).next_results()
+        Waves(ChangedResults(change), squares, tasks).next_results()
+    straight = Waves(ChangedResults(lambda rows: rows), squares, tasks).next_results()
     assert [one.tolist() for one in straight] == [[0, 1, 4], [0, 1, 4, 9]]
 
 
-def test_nothing_that_is_moved_can_be_read() -> None:
-    """Noised numbers before they are published: who keeps what Spark wrote learns nothing."""
+def test_transferred_data_is_encrypted() -> None:
+    """Noisy numbers before they are published: the files that Spark wrote reveal nothing."""
     moved: list[bytes] = []
 
-    class Kept(PretendedSpark):
+    class Kept(FakeSpark):
         def createDataFrame(self, table: pa.Table) -> Frame:
             moved.extend(table["content"].to_pylist())
             return super().createDataFrame(table)
@@ -119,7 +119,7 @@ def test_nothing_that_is_moved_can_be_read() -> None:
         decrypt_object(seal, 8, encrypt_object(seal, 7, {"a": 1}))
 
 
-def test_why_work_failed_is_not_told() -> None:
+def test_errors_of_tasks_contain_no_values() -> None:
     def fails(task: object) -> object:
         raise ValueError("SECRET-4711")
 

@@ -1,4 +1,4 @@
-"""Executors that can't work are told of by name, before any row is read; pieces of any size."""
+"""Executors that can't work are reported before any row is read; pieces of any size."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ SAID = {
 
 
 @pytest.mark.parametrize("said", SAID, ids=lambda said: said[:40].replace("\x1b", ""))
-def test_what_spark_says_is_told_by_name(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_worker_errors_are_explained(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(workers.PYTHON_VARIABLE, raising=False)
     problem, remedy = SAID[said]
     told = workers._worker_error(said)
@@ -70,7 +70,9 @@ def test_what_spark_says_is_told_by_name(said: str, monkeypatch: pytest.MonkeyPa
         ("spark://h:7077", "/nowhere/python3", False),  # it may be there
     ],
 )
-def test_a_python_of_this_machine(master: str | None, named: str | None, is_refused: bool) -> None:
+def test_missing_worker_python_is_refused(
+    master: str | None, named: str | None, is_refused: bool
+) -> None:
     environment = {} if named is None else {workers.PYTHON_VARIABLE: named}
     if not is_refused:
         workers.refuse_missing_python(master, environment)
@@ -82,14 +84,14 @@ def test_a_python_of_this_machine(master: str | None, named: str | None, is_refu
 @pytest.mark.parametrize(
     ("named", "found"), [(None, sys.executable), ("", sys.executable), ("python3", "python3")]
 )
-def test_workers_of_this_machine_find_what_we_found(named: str | None, found: str) -> None:
-    """An empty name, as some profiles of shells leave it, is none."""
+def test_local_workers_use_this_python(named: str | None, found: str) -> None:
+    """An empty name, as some shell profiles set it, counts as not set."""
     environment = {} if named is None else {workers.PYTHON_VARIABLE: named}
     workers.set_worker_python(environment)
     assert environment == {workers.PYTHON_VARIABLE: found}
 
 
-def test_spark_is_not_started_for_a_python_that_is_not_there(
+def test_spark_is_not_started_with_a_missing_python(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(workers.PYTHON_VARIABLE, "/nowhere/python3")
@@ -114,7 +116,7 @@ runpy.run_module("pyspark.daemon", run_name="__main__")' "$@"
 @pytest.mark.audit
 @needs_java
 @pytest.mark.parametrize("case", ["missing", "another version"])
-def test_executors_of_another_python(
+def test_executors_with_another_python_are_refused(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     python = tmp_path / "python3"
@@ -176,7 +178,7 @@ def test_every_file_is_in_one_piece(sizes: list[int]) -> None:
         (10**12, 8, 2**15),
     ],
 )
-def test_partitions_follow_the_size_of_the_data(rows: int, cores: int, expected: int) -> None:
+def test_number_of_buckets_follows_the_data_size(rows: int, cores: int, expected: int) -> None:
     assert pieces.bucket_count(rows, cores) == expected
 
 
@@ -185,7 +187,7 @@ def test_partitions_follow_the_size_of_the_data(rows: int, cores: int, expected:
     [(1, 2, 1), (3, 2, 3), (16, 2, 4), (256, 2, 4), (28_000, 2, 438), (28_000, 500, 1000)],
 )
 def test_blocks_of_cells_share_tasks(blocks: int, cores: int, expected: int) -> None:
-    """As many tasks as cores can have, and no more blocks in one than it has room for."""
+    """As many tasks as cores, with at most as many blocks as fit in memory."""
     assert pieces.noise_task_count(blocks, cores) == expected
 
 
@@ -199,8 +201,8 @@ def no_worker() -> Iterator[None]:
     link._IDLE_DATABASES.clear()
 
 
-def test_a_worker_has_one_duckdb(no_worker: None, tmp_path: Path) -> None:
-    """Of the same rights for the next task; nothing of a task is left for it."""
+def test_tasks_of_a_worker_share_one_duckdb(no_worker: None, tmp_path: Path) -> None:
+    """With the same rights for the next task, and nothing left of the last one."""
     file = tmp_path / "t[1].csv"
     file.write_text("v\n1\n")
     access = Access((str(file),))
@@ -226,7 +228,7 @@ def test_a_worker_has_one_duckdb(no_worker: None, tmp_path: Path) -> None:
             link.sql(f"SELECT * FROM read_csv('{file}')").fetchall()
 
 
-def test_another_task_at_the_same_time_has_its_own(no_worker: None) -> None:
+def test_parallel_tasks_have_their_own_duckdb(no_worker: None) -> None:
     with task_link(Access()) as (one, first), task_link(Access()) as (two, second):
         one.execute("CREATE TABLE t (v INT)")
         assert two.sql("SELECT count(*) FROM duckdb_tables()").fetchall() == [(0,)]
@@ -235,7 +237,7 @@ def test_another_task_at_the_same_time_has_its_own(no_worker: None) -> None:
     assert not second.exists()
 
 
-def test_a_name_that_was_taken_is_not_used(no_worker: None) -> None:
+def test_existing_temporary_name_is_not_used(no_worker: None) -> None:
     with task_link(Access()) as (_, first):
         pass
     first.touch()

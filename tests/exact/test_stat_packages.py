@@ -1,4 +1,4 @@
-"""Files of SPSS, Stata and SAS: codes with labels, missing codes and days, to the last row."""
+"""Files of SPSS, Stata and SAS: labels, missing codes and dates, to the last row."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_what_is_in_a_file(ending: str, folder: Path) -> None:
-    """Missing codes, empty texts and days; ids are people although they are stored as floats."""
+def test_values_of_statistical_packages_are_read(ending: str, folder: Path) -> None:
+    """Missing codes, empty texts and dates; ids are accepted although stored as floats."""
     names = {"q1": "*", "q2": "sex", "q3": "born", "q4": "name"}
     columns = {name: {"count": column} for name, column in names.items()} | {"s": {"sum": "pay"}}
     table = declare(COLUMNS, source=str(folder / f"p{ending}"))
@@ -82,8 +82,8 @@ def test_what_is_in_a_file(ending: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_from_a_sketch_to_a_release(ending: str, folder: Path) -> None:
-    """The sketch has the labels of the file, marked, without those of missing codes."""
+def test_package_file_from_sketch_to_release(ending: str, folder: Path) -> None:
+    """The sketch has the labels of the file, marked, without labels of missing codes."""
     schema, release = folder / f"people{ending}.yaml", folder / f"release{ending}.yaml"
     words = ["init", str(folder / f"p{ending}"), "--output", str(schema), "--release", str(release)]
     done = CliRunner().invoke(cli.app, words)
@@ -104,8 +104,8 @@ def test_from_a_sketch_to_a_release(ending: str, folder: Path) -> None:
     assert dprelease.verify(made).ok
 
 
-def test_labels_of_some_values_make_no_category(tmp_path: Path) -> None:
-    """The ends of a scale, or codes for missing values, are not all values of a column."""
+def test_labels_of_some_values_propose_no_category(tmp_path: Path) -> None:
+    """Labels of the ends of a scale or of missing codes are not all values of a column."""
     package = pytest.importorskip("pyreadstat")
     rows = pd.DataFrame(
         {"mood": [1, 2, 5], "age": [97, 30, -9], "sex": [1, 2, 2], "no": [None] * 3}
@@ -125,8 +125,8 @@ def test_labels_of_some_values_make_no_category(tmp_path: Path) -> None:
         assert "97, -9" in line.replace("-9, 97", "97, -9").partition("#")[2]
 
 
-def test_numbers_and_days_that_python_has_not(folder: Path) -> None:
-    """No cell stops a run: a day that is too far is missing, and 32-bit floats are what they show."""
+def test_dates_and_floats_beyond_python_are_read(folder: Path) -> None:
+    """Dates out of range are missing, and 32-bit floats are read as their short decimals."""
     package = pytest.importorskip("pyreadstat")
     rows = pd.DataFrame({"born": [1e15, -1e15, 12850617600.0, float("nan")], "pay": [0.7] * 4})
     package.write_sav(rows, folder / "far.sav", variable_format={"born": "DATE11"})
@@ -140,7 +140,7 @@ def test_numbers_and_days_that_python_has_not(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", [".sav", ".dta", ".sas7bdat", ".xpt"])
-def test_damaged_files_say_nothing(ending: str, tmp_path: Path) -> None:
+def test_damaged_package_files_are_refused(ending: str, tmp_path: Path) -> None:
     pytest.importorskip("pyreadstat")
     (tmp_path / f"p{ending}").write_bytes(b"$FL2 secret")
     table = declare(COLUMNS, source=str(tmp_path / f"p{ending}"))
@@ -151,7 +151,7 @@ def test_damaged_files_say_nothing(ending: str, tmp_path: Path) -> None:
     assert CliRunner().invoke(cli.app, ["init", str(tmp_path / f"p{ending}")]).exit_code == 2
 
 
-def test_without_the_package_the_extra_is_named(tmp_path: Path) -> None:
+def test_missing_pyreadstat_error_names_the_extra(tmp_path: Path) -> None:
     (tmp_path / "p.sav").write_bytes(b"$FL2")
     with (
         mock.patch.object(importlib.util, "find_spec", return_value=None),

@@ -1,4 +1,4 @@
-"""What a value is on the lattice: inside its bounds, whatever it is, is missing, or is stored as."""
+"""Values on the step grid: inside the bounds for all values and stored types."""
 
 from __future__ import annotations
 
@@ -35,32 +35,34 @@ def column_of(kind: str, bounds: tuple[str, str], step: str, nulls: str) -> Any:
     return declare({"v": spec}).table.columns["v"]
 
 
-def expected(column: IntegerColumn | NumberColumn, asked: Sum, value: float | None) -> int | None:
-    """Return the steps by whole numbers and fractions alone; None for a value that is dropped."""
+def expected_steps(
+    column: IntegerColumn | NumberColumn, asked: Sum, value: float | None
+) -> int | None:
+    """Return the steps, computed with fractions; None for a dropped value."""
     lower, upper, step = Fraction(column.lower or 0), Fraction(column.upper or 0), asked.step
     if value is None:
         if column.fill_value is None:
             return None
-        return min(max(away(column.fill_value / step), asked.lower), asked.upper)
+        return min(max(round_half_away(column.fill_value / step), asked.lower), asked.upper)
     exact = Fraction(value) if math.isfinite(value) else (upper if value > 0 else lower)
     inside = min(max(exact, lower), upper)
     if isinstance(column, IntegerColumn):  # half up, counted from the lowest step
         low, high = asked.lower * step, asked.upper * step
         inside = min(max(inside, low), high)
         return int((inside - low + step.numerator // 2) // step) + asked.lower
-    return min(max(away(inside / step), asked.lower), asked.upper)
+    return min(max(round_half_away(inside / step), asked.lower), asked.upper)
 
 
-def away(x: Fraction) -> int:
-    """Return the nearest whole number, halves away from zero."""
+def round_half_away(x: Fraction) -> int:
+    """Return the nearest integer, halves away from zero."""
     return (1 if x >= 0 else -1) * math.floor(abs(x) + Fraction(1, 2))
 
 
 @pytest.mark.parametrize(("kind", "bounds", "step"), list(cases()), ids=str)
-def test_every_value_is_inside_and_the_same_in_every_type(
+def test_values_are_inside_the_bounds_in_every_type(
     kind: str, bounds: tuple[str, str], step: str
 ) -> None:
-    """Of the column's own lattice, and of a narrower one, where nothing else would hold it in."""
+    """On the column's grid, and on a narrower one."""
     link = duckdb.connect()
     for nulls in ("drop", *bounds):
         column = column_of(kind, bounds, step, nulls)
@@ -73,6 +75,6 @@ def test_every_value_is_inside_and_the_same_in_every_type(
             listed = f"unnest(?::{typed}[]) AS g(v)"
             sql = f"SELECT {steps('v', asked.lattice, column, physical)} FROM {listed}"
             found = [row[0] for row in link.execute(sql, [values]).fetchall()]
-            assert found == [expected(column, asked, value) for value in values]
+            assert found == [expected_steps(column, asked, value) for value in values]
             known = [value for value in found if value is not None]
             assert asked.lower <= min(known) <= max(known) <= asked.upper

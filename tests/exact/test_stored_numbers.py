@@ -1,4 +1,4 @@
-"""Categories that are stored as whole numbers: found as numbers, they are what their texts say."""
+"""Categories stored as integers: compared as numbers, they give the same as texts."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def answers(asked: list[Query], table: pa.Table, *, together: bool) -> list[Any]
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("listed", spread([(listed,) for listed in LISTS], 0.6))
-def test_they_are_what_their_texts_say(listed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_categories_equal_their_texts(listed: str, monkeypatch: pytest.MonkeyPatch) -> None:
     values, _ = LISTS[listed]
     fitting = [one for one in STAND_INS if set(one.values()) <= set(values)]
     types = cycle(TYPES[len(listed) % 3 :] + TYPES[: len(listed) % 3])
@@ -103,14 +103,14 @@ def test_they_are_what_their_texts_say(listed: str, monkeypatch: pytest.MonkeyPa
             changed.setattr(stored_numbers, "grouping_columns", lambda _query: frozenset())
             texts = answers(asked, table, together=False)
         assert found == [texts, texts], (kind, stand_ins)
-        assert texts[2] == counted(values, stand_ins, table), (kind, stand_ins)
+        assert texts[2] == value_counts(values, stand_ins, table), (kind, stand_ins)
 
 
 def is_number(value: str) -> bool:
     return set(value) <= set(" -.e0123456789") and value.count("-") < 2
 
 
-def counted(values: list[str], stand_ins: dict[str, str], table: pa.Table) -> list[int]:
+def value_counts(values: list[str], stand_ins: dict[str, str], table: pa.Table) -> list[int]:
     """Return how many rows each value has, by Python's own numbers."""
     meant = {
         int(float(v)) if "." in v or "e" in v else int(v): v for v in filter(is_number, values)
@@ -125,7 +125,7 @@ def counted(values: list[str], stand_ins: dict[str, str], table: pa.Table) -> li
 
 
 @pytest.mark.parametrize("listed", LISTS)
-def test_how_they_are_found(listed: str) -> None:
+def test_way_of_comparing_number_categories(listed: str) -> None:
     values, way = LISTS[listed]
     query = queries({"type": "category", "values": values})[2]
     sql = compile_query(query, {"c": "INTEGER", "w": "BIGINT", "id": "BIGINT", "d": "VARCHAR"}).text
@@ -136,13 +136,13 @@ def test_how_they_are_found(listed: str) -> None:
 
 
 @pytest.mark.parametrize("physical", ["VARCHAR", "DOUBLE", "DECIMAL(9,2)", "UBIGINT", "HUGEINT"])
-def test_other_types_are_read_as_texts(physical: str) -> None:
+def test_categories_of_other_types_are_read_as_texts(physical: str) -> None:
     query = queries({"type": "category", "values": ["1", "2"]})[2]
     types = {"c": physical, "w": "BIGINT", "id": "BIGINT", "d": "VARCHAR"}
     assert Compiler(query, types, {}).as_numbers == frozenset()
 
 
-def test_a_profile_finds_them_so_as_well() -> None:
+def test_profiles_compare_number_categories_as_numbers() -> None:
     query = queries({"type": "category", "values": ["1", "2", "4"]})[2]
     types = {"c": "INTEGER", "w": "BIGINT", "id": "BIGINT", "d": "VARCHAR"}
     lost = compile_left_out_rows(query, types, {})

@@ -1,4 +1,4 @@
-"""Tables that compute are refused; files of one source are each read by their own types."""
+"""Views are refused; files of one source are each read by their own types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from dprelease.errors import DataError
 from dprelease.exact.duckdb import Engine
 from tests.exact.build import ask, declare, exact, write_parquet
-from tests.exact.test_meanings import meanings
+from tests.exact.test_value_conversion import meanings
 
 VIEWS = {
     "v": "CREATE VIEW v AS SELECT * FROM t",
@@ -25,8 +25,8 @@ VIEWS = {
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_only_what_is_stored_is_read_from_a_duckdb_file(name: str, tmp_path: Path) -> None:
-    """A view answers for a row by what stands in others, or otherwise each time it is asked."""
+def test_duckdb_views_and_computed_columns_are_refused(name: str, tmp_path: Path) -> None:
+    """A view may compute a row from others, or change from read to read."""
     with duckdb.connect(tmp_path / "t.duckdb") as link:
         link.execute("CREATE SCHEMA s; CREATE TABLE t AS SELECT 1 AS n, 'a' AS k")
         link.execute("CREATE TABLE s.t AS FROM t; CREATE TABLE h (k VARCHAR, n INT, x AS (n + 1))")
@@ -46,10 +46,8 @@ def test_only_what_is_stored_is_read_from_a_duckdb_file(name: str, tmp_path: Pat
 
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
 @pytest.mark.parametrize("missing", [0, 1])
-def test_floats_that_are_no_text_of_their_own(
-    missing: int, kind: pa.DataType, tmp_path: Path
-) -> None:
-    """NaN is missing, whatever a file tells of its columns; minus zero is zero."""
+def test_nan_and_minus_zero_are_read(missing: int, kind: pa.DataType, tmp_path: Path) -> None:
+    """NaN is missing, whatever the statistics of the file are; minus zero is zero."""
     values = [1.0, 2.0, float("nan"), -0.0, 0.0, *[None] * missing]
     pq.write_table(pa.table({"v": pa.array(values, kind)}), tmp_path / "t.parquet")
     values_of = {"type": "category", "values": ["0", "1", "2", "missing"], "fill": "missing"}
@@ -60,8 +58,8 @@ def test_floats_that_are_no_text_of_their_own(
         assert exact(ask(declared, asked, by), None)["n"].tolist() == wanted
 
 
-def test_large_ids_that_are_texts_stay_apart() -> None:
-    """No float holds them; however they are spelled, one id is one unit."""
+def test_large_ids_of_texts_are_distinct() -> None:
+    """No float holds them; all spellings of an id are one person."""
     unit = {"id": "id", "max_groups": 1, "max_rows_per_group": 1}
     declared = declare({"id": {"type": "integer"}}, privacy_unit=unit)
     query = ask(declared, {"rows": {"count": "*"}, "persons": {"count_distinct": "id"}})
@@ -96,10 +94,10 @@ STORED = [pa.int8(), pa.int64(), pa.uint64(), pa.float64(), pa.decimal128(9, 3),
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("first", STORED, ids=str)
 @pytest.mark.parametrize("second", [*STORED, pa.bool_(), pa.null()], ids=str)
-def test_files_of_one_source_are_each_read_by_their_own_types(
+def test_files_are_read_by_their_own_types(
     first: pa.DataType, second: pa.DataType, tmp_path: Path
 ) -> None:
-    """One missing code makes the integers of its file floats, and one text makes them texts."""
+    """One missing code turns the integers of its file into floats, and one text into texts."""
     ones = {pa.bool_(): [True, None], pa.null(): [None]}.get(second, NUMBERS)
     for place, (values, kind) in enumerate(((NUMBERS, first), (ones, second), (NUMBERS, first))):
         plain = pa.array(values, kind if place == 1 and values is not NUMBERS else pa.int64())
@@ -132,7 +130,7 @@ def test_texts_are_texts_in_each_file(kind: pa.DataType, tmp_path: Path) -> None
             meanings(*asked)
 
 
-def test_days_instants_and_texts_of_several_files(tmp_path: Path) -> None:
+def test_dates_timestamps_and_texts_of_several_files(tmp_path: Path) -> None:
     day = pd.Timestamp("2024-02-29")
     for place, values in enumerate(([day.date()], [day], [day.tz_localize("UTC")], ["2024-02-29"])):
         table = pa.table({"day": values, "at": values, "code": values})
@@ -150,8 +148,8 @@ def test_days_instants_and_texts_of_several_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lacking", [["t0"], ["t2"], ["t0", "t2"]])
-def test_a_column_that_some_files_lack(lacking: list[str], tmp_path: Path) -> None:
-    """All of it would be missing there, and the published table be short by whole files."""
+def test_column_missing_in_some_files_is_refused(lacking: list[str], tmp_path: Path) -> None:
+    """Otherwise, the published table would silently lack whole files."""
     for name in ("t0", "t1", "t2"):
         columns = {"code": ["x"], "other": [1]} | ({} if name in lacking else {"n": [3]})
         pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
@@ -167,8 +165,8 @@ def test_a_column_that_some_files_lack(lacking: list[str], tmp_path: Path) -> No
 
 @pytest.mark.parametrize("zone", [None, "UTC", "Europe/Paris"])
 @pytest.mark.parametrize("unit", ["s", "ms"])
-def test_instants_in_milliseconds(unit: str, zone: str | None, tmp_path: Path) -> None:
-    """Writers have them; the engine would stop at those that microseconds can't hold."""
+def test_timestamps_in_milliseconds_are_read(unit: str, zone: str | None, tmp_path: Path) -> None:
+    """DuckDB would fail at those that microseconds can't hold."""
     ticks = {"s": 1, "ms": 1000}[unit]
     last = (2**63 - 1) // 1000 * ticks
     at = pa.array([1709164800 * ticks, None, last, -last], pa.timestamp(unit, zone))
@@ -193,8 +191,8 @@ def test_instants_in_milliseconds(unit: str, zone: str | None, tmp_path: Path) -
     assert both == {name: [*values, ends[name]] for name, values in alone.items()}
 
 
-def test_types_that_no_file_may_have(tmp_path: Path) -> None:
-    """Ids in floats, and lists: whatever the other files hold."""
+def test_unreadable_type_in_one_file_is_refused(tmp_path: Path) -> None:
+    """Float ids and lists, whatever the other files contain."""
     columns = {"id": {"type": "integer"}, "n": {"type": "integer"}}
     unit = {
         "privacy_unit": {"id": "id", "max_groups": 1, "max_rows_per_group": 1},
@@ -208,8 +206,8 @@ def test_types_that_no_file_may_have(tmp_path: Path) -> None:
             exact(query, None)
 
 
-def test_small_integers_of_several_files_stay_small(tmp_path: Path) -> None:
-    """The engine widens them itself, and is as fast as over one file."""
+def test_integers_of_several_files_stay_integers(tmp_path: Path) -> None:
+    """DuckDB widens them itself, as fast as for one file."""
     for place, kind in enumerate((pa.int32(), pa.int64(), pa.uint8())):
         pq.write_table(pa.table({"n": pa.array([1], kind)}), tmp_path / f"t{place}.parquet")
     declared = declare({"n": {"type": "integer"}}, source=str(tmp_path / "t*.parquet"))
@@ -218,8 +216,8 @@ def test_small_integers_of_several_files_stay_small(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
-def test_instants_of_96_bits_are_those_of_greenwich(zone: str, tmp_path: Path) -> None:
-    """As Spark writes and reads them: local ones where the source says where that is."""
+def test_96_bit_timestamps_are_in_utc(zone: str, tmp_path: Path) -> None:
+    """As Spark writes and reads them; local if the source declares a time zone."""
     at = pa.array([pd.Timestamp("2024-02-29 02:30:00"), None], pa.timestamp("ns"))
     zoned = at.cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
     for name, values, old in (("t0", at, True), ("t1", zoned, False)):
@@ -252,10 +250,10 @@ ARROW_TYPES = [
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("kind", [*DUCKDB_TYPES, *ARROW_TYPES], ids=str)
-def test_the_types_of_one_file_are_those_that_the_engine_reads(
+def test_types_of_parquet_files_equal_those_of_duckdb(
     kind: str | pa.DataType, tmp_path: Path
 ) -> None:
-    """They are told by the file where it is sure that they are the same, and asked for elsewhere."""
+    """They are taken from the file if they are surely the same, and from DuckDB otherwise."""
     path = tmp_path / "t.parquet"
     with duckdb.connect() as link:
         if isinstance(kind, str):

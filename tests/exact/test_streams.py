@@ -1,4 +1,4 @@
-"""Frames of polars, Arrow and Ibis: the same integers from all of them, and no cell in an error."""
+"""Frames of polars, Arrow and Ibis give the same vectors, and no error contains a cell."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TABLE = pa.Table.from_pandas(FRAME, preserve_index=False)
 
 
 class Exported:
-    """An object of a library that nobody knows, which exports a stream once."""
+    """An object of an unknown library, which exports a stream once."""
 
     def __init__(self, table: pa.Table) -> None:
         self._reader = table.to_reader()
@@ -51,12 +51,12 @@ KINDS: dict[str, Callable[[pa.Table], Any]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_frame_gives_the_same_integers(kind: str, tmp_path: Path) -> None:
+def test_every_kind_of_frame_gives_the_same_vectors(kind: str, tmp_path: Path) -> None:
     assert vectors(query_of(None, tmp_path), KINDS[kind](TABLE)) == EXPECTED
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_rows_alone_and_no_rows(kind: str) -> None:
+def test_counts_of_rows_of_every_kind_of_frame(kind: str) -> None:
     query = ask(declare({"k": {"type": "boolean"}}), {"rows": {"count": "*"}})
     assert exact(query, KINDS[kind](pa.table({"other": range(5)})))["rows"].tolist() == [5]
     if kind != "batch":
@@ -65,14 +65,14 @@ def test_rows_alone_and_no_rows(kind: str) -> None:
         ].tolist() == [0]
 
 
-def test_files_that_polars_and_arrow_scan(tmp_path: Path) -> None:
+def test_lazy_scans_of_polars_and_arrow_are_read(tmp_path: Path) -> None:
     pq.write_table(TABLE, tmp_path / "t.parquet")
     for frame in (pl.scan_parquet(tmp_path / "t.parquet"), ds.dataset(tmp_path / "t.parquet")):
         assert vectors(query_of(None, tmp_path), frame) == EXPECTED
 
 
 def test_only_the_declared_columns_of_a_lazy_frame_are_computed() -> None:
-    """One that fails does no harm, and no name is a pattern."""
+    """A column that fails is not computed, and names are not patterns."""
     columns = {"^a.*$": {"type": "boolean"}, "nothing": {"type": "boolean"}}
     query = ask(declare(columns), {"n": {"count": "^a.*$"}})
     frame = pl.LazyFrame({"^a.*$": [True, None], "ab": [1, 2]})
@@ -80,8 +80,8 @@ def test_only_the_declared_columns_of_a_lazy_frame_are_computed() -> None:
     assert exact(query, odd)["n"].tolist() == [1]
 
 
-def test_a_stream_is_read_once_only() -> None:
-    """A second time it is empty, so it is refused, also after an error."""
+def test_streams_are_read_only_once() -> None:
+    """The second time it would be empty, so it is refused, also after an error."""
     query = ask(declare({"k": {"type": "boolean"}}), {"rows": {"count": "*"}})
     table = pa.table({"k": [True, False]})
     for stream in (table.to_reader(), Exported(table)):
@@ -97,13 +97,13 @@ def test_a_stream_is_read_once_only() -> None:
     assert not [held for held in streams._READ if isinstance(held(), Exported)]
 
 
-def failing(column: pl.Expr) -> pl.LazyFrame:
+def failing_frame(column: pl.Expr) -> pl.LazyFrame:
     return pl.LazyFrame({"n": [1, 2], "s": ["1", "SECRET-4711"]}).with_columns(n=column)
 
 
 FAILING: dict[str, Callable[[], Any]] = {
-    "a cast": lambda: failing(pl.col("s").cast(pl.Int64)),
-    "a function": lambda: failing(
+    "a cast": lambda: failing_frame(pl.col("s").cast(pl.Int64)),
+    "a function": lambda: failing_frame(
         pl.col("s").map_batches(lambda texts: raise_secret(), return_dtype=pl.Int64)
     ),
     "a reader": lambda: pa.RecordBatchReader.from_batches(
@@ -117,7 +117,7 @@ def raise_secret() -> Any:
 
 
 @pytest.mark.parametrize("what", FAILING)
-def test_a_frame_that_fails_quotes_no_cell(what: str) -> None:
+def test_errors_of_frames_contain_no_cell(what: str) -> None:
     query = ask(declare({"n": {"type": "integer", "lower": 0, "upper": 9}}), {"n": {"sum": "n"}})
     with pytest.raises(DataError, match="DP-DATA-006") as caught:
         exact(query, FAILING[what]())
@@ -127,7 +127,7 @@ def test_a_frame_that_fails_quotes_no_cell(what: str) -> None:
         problem = problem.__cause__ or problem.__context__
 
 
-def test_a_panic_is_an_error_of_ours() -> None:
+def test_panics_of_rust_become_errors() -> None:
     """Rust's panics are no instances of `Exception`."""
 
     class PanicException(BaseException):
@@ -159,16 +159,16 @@ def interrupt() -> None:
         (lambda: ibis.memtable(pa.table({"n": [1]})).n, "DP-DATA-017"),
     ],
 )
-def test_what_no_frame_can_be(frame: Callable[[], Any], code: str) -> None:
+def test_unreadable_frames_are_refused(frame: Callable[[], Any], code: str) -> None:
     query = ask(declare({"n": {"type": "integer", "lower": 0, "upper": 9}}), {"n": {"sum": "n"}})
     with pytest.raises(DpReleaseError, match=code):
         exact(query, frame())
 
 
-def test_texts_of_a_backend_that_may_compare_them_otherwise(
+def test_text_ids_of_unknown_backends_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As ids they are refused, because one person could be two."""
+    """The backend may compare them differently, so that one person could be two."""
     unit = {"privacy_unit": {"id": "id", "max_groups": 1, "max_rows_per_group": 1}}
     columns = {"id": {"type": "text"}, "n": {"type": "integer", "lower": 0, "upper": 9}}
     query = ask(declare(columns, **unit), {"n": {"sum": "n"}})
@@ -179,7 +179,7 @@ def test_texts_of_a_backend_that_may_compare_them_otherwise(
         exact(query, frame)
 
 
-def test_a_release_of_each_kind_of_frame(tmp_path: Path) -> None:
+def test_release_of_each_kind_of_frame(tmp_path: Path) -> None:
     path = write(tmp_path, ROWS)
     first = run(read_declaration(path), bits=Keyed("x"), output=tmp_path / "a")
     lines = pl.scan_csv(tmp_path / "people.csv", infer_schema=False)
@@ -192,7 +192,7 @@ def test_a_release_of_each_kind_of_frame(tmp_path: Path) -> None:
             assert pq.read_table(table).equals(pq.read_table(other / table.name))
 
 
-def test_an_engine_reads_a_lazy_frame_once(tmp_path: Path) -> None:
+def test_lazy_frame_is_read_once(tmp_path: Path) -> None:
     runs: list[int] = []
 
     def count(batch: pl.Series) -> pl.Series:

@@ -1,4 +1,4 @@
-"""Values with signs around them: each means the same in every stored type, and as a text is read."""
+"""Values with signs (%, *, r): each is read equally from every stored type."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def total(cells: list[Any], column: dict[str, Any], path: Path | None = None, **
 
 
 @pytest.mark.parametrize("cell", READ)
-def test_a_number_without_its_signs(cell: str) -> None:
+def test_signs_around_numbers_are_removed(cell: str) -> None:
     assert total([cell], WHOLE | SIGNS) == Fraction(str(READ[cell] or 0))
 
 
-def test_signs_and_separators_of_a_file(tmp_path: Path) -> None:
-    """The separators are those of the source, and apostrophes are alike."""
+def test_separators_of_a_file_apply_with_signs(tmp_path: Path) -> None:
+    """The source declares the separators, and both apostrophes are equal."""
     path = tmp_path / "t.csv"
     cells = ["1.235,5 r", "(1.000)", "7,25 %", "8.5", "-2.000-"]
     path.write_text("x;k\n" + "".join(f"{cell};\n" for cell in cells))
@@ -61,8 +61,8 @@ STORED = [3, -3, 0, 1000, -12]
 
 @pytest.mark.parametrize("sign", ["-", "1", "3", "-12", "e", "0", "t", "."])
 @pytest.mark.parametrize("kind", ["integer", "number", "category", "text"])
-def test_a_value_means_the_same_in_every_stored_type(kind: str, sign: str) -> None:
-    """Whatever the signs are: for numbers a sign is removed only from what is no number."""
+def test_values_with_signs_are_equal_in_every_type(kind: str, sign: str) -> None:
+    """For all signs: a sign is removed only from texts that are no numbers."""
     values = ["3", "-3", "1000", "12", "2"]
     columns: dict[str, dict[str, Any]] = {
         "integer": {"type": "integer", "lower": -9999, "upper": 9999, "strip": [sign]},
@@ -100,8 +100,8 @@ def test_ids_are_equal_without_their_signs() -> None:
         assert exact(ask(table, {"n": {"count": "*"}}), frame)["n"][0] == 2
 
 
-def test_signs_alone_are_no_id() -> None:
-    """As an id, they would be one person for unrelated rows, of which limits would keep one."""
+def test_signs_alone_are_a_missing_id() -> None:
+    """Otherwise, unrelated rows would be one person, of which limits keep one."""
     unit = {"id": "p", "max_groups": 1, "max_rows_per_group": 1}
     column = {"type": "category", "values": ["a", "b", "c"]}
     table = declare({"p": {"type": "text", "strip": "*"}, "k": column}, privacy_unit=unit)
@@ -110,7 +110,7 @@ def test_signs_alone_are_no_id() -> None:
         assert list(exact(ask(table, {"n": {"count": "*"}}, ["k"]), rows)["n"]) == [0, 0, 1]
 
 
-def test_codes_and_values_of_a_category() -> None:
+def test_signs_around_categories_are_removed() -> None:
     table = declare(
         {"x": {"type": "category", "values": ["A", "B"], "strip": "*", "missing": "9", "fill": "B"}}
     )
@@ -128,13 +128,13 @@ def test_codes_and_values_of_a_category() -> None:
         {"type": "integer", "expression": "y + 1", "strip": "%"},
     ],
 )
-def test_signs_that_are_refused(column: dict[str, Any]) -> None:
+def test_wrong_signs_are_refused(column: dict[str, Any]) -> None:
     with pytest.raises(DpReleaseError, match="DP-DECL"):
         declare({"x": column, "y": {"type": "integer"}})
 
 
 @pytest.mark.parametrize("text", ["A*", "  B r", "x%y", "**", "r r", "", "\u00a0r\ufeff", "*a*"])
-def test_python_strips_as_the_engine_does(text: str) -> None:
+def test_python_strips_like_duckdb(text: str) -> None:
     column = TextColumn(type="text", strip=("%", "*"), marks={"r": "revised"})
     table = declare({"x": column.model_dump()})
     value = stripped(text, column.signs)
@@ -154,8 +154,8 @@ DAYS = {
 
 @pytest.mark.parametrize("kind", ["date", "timestamp"])
 @pytest.mark.parametrize("layout", DAYS)
-def test_days_that_are_counted(layout: str, kind: str) -> None:
-    """In every stored type, at an end of time, and for what is no number."""
+def test_day_numbers_are_read(layout: str, kind: str) -> None:
+    """In every stored type, at the bounds, and for texts that are no numbers."""
     column = {"type": kind, "format": layout, "lower": "2024-01-01", "upper": "2024-01-01"}
     if kind == "timestamp":
         column["upper"] = "2024-01-01 23:59:59"
@@ -169,14 +169,14 @@ def test_days_that_are_counted(layout: str, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["date", "timestamp"])
 @pytest.mark.parametrize("text", ["2024-1-1", "2024-01-1", "2024-1-01 ", "2024-1-1 0:00:00"])
-def test_days_without_zeros(text: str, kind: str) -> None:
+def test_dates_without_leading_zeros_are_read(text: str, kind: str) -> None:
     column = {"type": kind, "lower": "2024-01-01", "upper": "2024-01-01"}
     query = ask(declare({"x": column}), {"n": {"count": "x"}})
     assert exact(query, pa.table({"x": [text, "2024-1", "2024-13-1"]}))["n"][0] == 1
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
-def test_lists_of_codes_in_other_forms(end: str, tmp_path: Path) -> None:
+def test_code_lists_with_encodings_and_separators(end: str, tmp_path: Path) -> None:
     (tmp_path / "codes.csv").write_bytes(
         end.join(["code;name", "K\u00f6ln;Stadt", '"A;B";', ""]).encode("latin-1")
     )
@@ -197,7 +197,7 @@ FLAGGED = {
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "xlsx", "jsonl"])
-def test_marks_are_values_of_a_column_of_their_own(ending: str, tmp_path: Path) -> None:
+def test_flags_are_read_as_a_separate_column(ending: str, tmp_path: Path) -> None:
     """Each row counts at the mark of its own text, with its own number; or without both as missing."""
     path, cells = tmp_path / f"t.{ending}", [*FLAGGED]
     separators = {"decimal": ",", "thousands": "."} if ending in ("csv", "xlsx") else {}
@@ -238,6 +238,6 @@ def test_marks_are_values_of_a_column_of_their_own(ending: str, tmp_path: Path) 
         {"expression": "x"},
     ],
 )
-def test_columns_of_marks_that_are_refused(flags: dict[str, Any]) -> None:
+def test_wrong_flag_columns_are_refused(flags: dict[str, Any]) -> None:
     with pytest.raises(DpReleaseError):
         declare({"x": WHOLE | SIGNS, "f": FLAGS | flags}, source="t.csv")

@@ -1,4 +1,4 @@
-"""No value of any stored type can stop a run, be quoted, or move the rows of another unit."""
+"""No value of any stored type can stop a run, be quoted, or change another person's rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROWS = {"rows": {"count": "*"}}
 EXTREMES = [2**63 - 1, -(2**63), -(2**63) + 1, 2**62, 0]
 
 
-def counted(column: dict[str, Any], values: pa.Array, **asked: Any) -> list[int]:
+def count_values(column: dict[str, Any], values: pa.Array, **asked: Any) -> list[int]:
     query = ask(declare({"v": column}), {"n": {"count": "v"}}, **asked)
     return exact(query, pa.table({"v": values}))["n"].tolist()
 
@@ -35,9 +35,7 @@ def counted(column: dict[str, Any], values: pa.Array, **asked: Any) -> list[int]
 @pytest.mark.parametrize(
     "unit", [{}, {"id": "id", "max_groups": 1, "max_rows_per_group": 1}], ids=str
 )
-def test_narrow_integers_are_keys_over_their_whole_range(
-    kind: pa.DataType, unit: dict[str, Any]
-) -> None:
+def test_narrow_integer_keys_over_the_whole_range(kind: pa.DataType, unit: dict[str, Any]) -> None:
     """127 - (-128) is not a TINYINT."""
     least, most = -(2 ** (kind.bit_width - 1)), 2 ** (kind.bit_width - 1) - 1
     columns = {"v": {"type": "integer", "lower": least, "upper": most}, "id": {"type": "integer"}}
@@ -55,18 +53,18 @@ def test_narrow_integers_are_keys_over_their_whole_range(
     [{"type": "timestamp"}, {"type": "date"}, {"type": "category", "values": ["1970-01-01"]}],
     ids=lambda column: column["type"],
 )
-def test_instants_beyond_every_calendar_are_missing(
+def test_timestamps_out_of_range_are_missing(
     unit: str, zone: str | None, column: dict[str, Any]
 ) -> None:
-    """The engine's own conversions between units, and into text, fail for some of them."""
+    """DuckDB's conversions between units and to text fail for some of them."""
     values = pa.array(EXTREMES, pa.int64()).cast(pa.timestamp(unit, zone))
-    found = counted(column, values)
+    found = count_values(column, values)
     assert found == [1] if unit != "ns" else 1 <= found[0] <= 5
 
 
-def test_dates_beyond_every_instant_are_missing() -> None:
+def test_dates_beyond_timestamps_are_missing() -> None:
     values = pa.array([2**31 - 2, -(2**31) + 2, 0], pa.int32()).cast(pa.date32())
-    assert counted({"type": "timestamp"}, values, where="v > '1900-01-01'") == [1]
+    assert count_values({"type": "timestamp"}, values, where="v > '1900-01-01'") == [1]
 
 
 @pytest.mark.parametrize("kind", ["HUGEINT", "UHUGEINT", "DECIMAL(38,38)"])
@@ -79,7 +77,9 @@ def test_dates_beyond_every_instant_are_missing() -> None:
     ],
     ids=str,
 )
-def test_bounds_beyond_a_stored_type(kind: str, column: dict[str, Any], tmp_path: Path) -> None:
+def test_bounds_wider_than_the_stored_type(
+    kind: str, column: dict[str, Any], tmp_path: Path
+) -> None:
     top = {"HUGEINT": 2**127 - 1, "UHUGEINT": 2**128 - 1}.get(kind, "0.5")
     with duckdb.connect(tmp_path / "t.duckdb") as connection:
         connection.execute(
@@ -115,8 +115,8 @@ OBJECTS = [
 
 
 @pytest.mark.parametrize("kind", ["category", "integer", "number", "boolean", "date"])
-def test_columns_of_python_objects(kind: str) -> None:
-    """Whatever Python holds, it is a text, a number, a day, or missing; nothing raises."""
+def test_python_objects_are_read_or_missing(kind: str) -> None:
+    """Any Python object is a text, a number, a date, or missing; nothing raises."""
     more = {"category": {"values": ["a"]}, "integer": {"lower": 0, "upper": 9}}.get(kind, {})
     query = ask(declare({"v": {"type": kind, **more}}), {"n": {"count": "v"}, **ROWS})
     found = exact(query, pd.DataFrame({"v": pd.Series(OBJECTS, dtype=object)}))
@@ -127,20 +127,20 @@ def test_columns_of_python_objects(kind: str) -> None:
     }
 
 
-def test_numbers_of_numpy_in_a_column_of_objects() -> None:
+def test_numpy_numbers_in_object_columns_are_read() -> None:
     query = ask(declare({"v": DIGITS}), {"n": {"sum": "v"}})
     frame = pd.DataFrame({"v": pd.Series([np.int64(3), 4, np.bool_(True)], dtype=object)})
     assert exact(query, frame)["n"].tolist() == [8]
 
 
-def test_texts_that_are_no_unicode() -> None:
+def test_python_texts_of_invalid_unicode_are_missing() -> None:
     query = ask(declare({"k": KEY}), ROWS, ["k"])
     texts = pd.Series(["a", "\ud800"], dtype=pd.StringDtype("python"))
     assert exact(query, pd.DataFrame({"k": texts}))["rows"].tolist() == [1, 1]
 
 
-def test_failures_while_rows_are_fetched_say_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine is lazy: a statement can be accepted and fail at its last row (V58)."""
+def test_errors_while_fetching_rows_contain_no_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB is lazy: a statement may fail at its last row (V58)."""
     query = ask(declare({"k": KEY}), ROWS, ["k"])
     lazy = (
         "SELECT CAST(x AS BIGINT) AS cell, 0::BIGINT AS m0 FROM (SELECT CASE WHEN i = 3000000 "
@@ -155,7 +155,7 @@ def test_failures_while_rows_are_fetched_say_nothing(monkeypatch: pytest.MonkeyP
     assert "4711" not in f"{error} {error.args} {error.__cause__} {error.__context__}"
 
 
-def test_a_file_that_vanishes_is_a_neutral_error(tmp_path: Path) -> None:
+def test_deleted_file_is_an_error_without_values(tmp_path: Path) -> None:
     pd.DataFrame({"k": ["a"]}).to_parquet(tmp_path / "t.parquet")
     query = ask(declare({"k": KEY}, source=str(tmp_path / "t.parquet")), ROWS, ["k"])
     with Engine.open(query.declared) as engine:
@@ -164,8 +164,8 @@ def test_a_file_that_vanishes_is_a_neutral_error(tmp_path: Path) -> None:
             engine.run(query)
 
 
-def test_files_of_a_glob_agree_in_the_case_of_names(tmp_path: Path) -> None:
-    """By name, the engine would take the column N of one file for the n of another (V36)."""
+def test_files_with_names_of_another_case_are_refused(tmp_path: Path) -> None:
+    """DuckDB would merge the column N of one file with n of another (V36)."""
     pq.write_table(pa.table({"n": [1]}), tmp_path / "t1.parquet")
     pq.write_table(pa.table({"N": [5]}), tmp_path / "t2.parquet")
     query = ask(declare({"n": DIGITS}, source=str(tmp_path / "t*.parquet")), {"s": {"sum": "n"}})
@@ -204,17 +204,15 @@ def csv_rows(path: Path, body: bytes) -> list[int]:
     ids=lambda line: repr(line[:12]),
 )
 @pytest.mark.parametrize("ending", [b"\n", b"\r\n"], ids=["lf", "crlf"])
-def test_a_broken_line_of_a_csv_file_is_its_own_misfortune(
-    line: bytes, ending: bytes, tmp_path: Path
-) -> None:
-    """It changes no other line and stops nothing; only a quote that is never closed could."""
+def test_damaged_csv_line_changes_no_other_line(line: bytes, ending: bytes, tmp_path: Path) -> None:
+    """And does not stop the run; only an unclosed quote could."""
     good = ending.join([b"a,1"] * 8)
     body = ending.join([b"k,n", good, line, good, b""])
     assert csv_rows(tmp_path / "t.csv", body) == [16, 0]
 
 
-def test_a_long_text_in_a_csv_file_cannot_pose_as_rows(tmp_path: Path) -> None:
-    """By default, the engine takes the lines inside such a field for a million rows of 'a'."""
+def test_lines_inside_a_long_csv_text_are_no_rows(tmp_path: Path) -> None:
+    """By default, DuckDB reads the lines inside such a field as a million rows of 'a'."""
     for megabytes, mega_field in ((29, 6), (1, 70)):
         before = b"b,1\n" * (megabytes << 18)
         field = b'"' + b"a,1\n" * (mega_field << 18) + b'",7\n'

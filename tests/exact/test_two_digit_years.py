@@ -29,8 +29,8 @@ def days_by_text(layout: str, pivot: int) -> dict[str, date]:
 
 @pytest.mark.each
 @pytest.mark.parametrize(("pivot", "layout"), list(product(PIVOTS, LAYOUTS)))
-def test_every_two_digits_mean_one_year(pivot: int, layout: str) -> None:
-    """In all texts of a hundred years, and 29 February is a day only in years that have one."""
+def test_two_digit_years_end_with_the_pivot(pivot: int, layout: str) -> None:
+    """For all texts of a hundred years; 29 February exists only in leap years."""
     known = days_by_text(layout, pivot)
     texts = [date(2000 + i, 7, 15).strftime(layout) for i in range(100)]
     texts += [date(year, 2, 29).strftime(layout) for year in (2000, 2004, 2096)]
@@ -49,8 +49,8 @@ def test_every_two_digits_mean_one_year(pivot: int, layout: str) -> None:
 
 
 @pytest.mark.parametrize("pivot", [1968, 2025, 2099])
-def test_numbers_of_days(pivot: int) -> None:
-    """A number has lost the zeros of its year; a day of the year stays the same day."""
+def test_dates_stored_as_numbers_use_the_pivot(pivot: int) -> None:
+    """A number has lost the leading zeros of its year."""
     declared = declare({"d": {"type": "date", "format": "%y%m%d", "pivot": pivot}})
     year = pivot - (pivot - 1) % 100  # ends with 01
     query = ask(declared, {"n": {"count": "*"}}, where=f"d = DATE '{year}-02-03'")
@@ -82,7 +82,7 @@ def sources(folder: Path) -> list[tuple[dict[str, Any] | None, object]]:
     ]
 
 
-def test_a_format_for_the_whole_source_means_the_same_as_one_of_a_column(tmp_path: Path) -> None:
+def test_formats_of_source_and_column_are_equivalent(tmp_path: Path) -> None:
     own = {
         "d": {"type": "date", "format": "%d.%m.%y", "pivot": 2025},
         "t": {"type": "timestamp", "format": "%d.%m.%y %H:%M", "pivot": 2025},
@@ -115,7 +115,7 @@ CSV = {"path": "t.csv"}
         (CSV, {"format": "%d.%m.%y", "pivot": 25}, "DP-DECL-003", "columns.d.pivot"),
     ],
 )
-def test_no_century_is_assumed(
+def test_two_digit_years_need_a_pivot(
     source: dict[str, Any], column: dict[str, Any], code: str, key: str, tmp_path: Path
 ) -> None:
     values = {"table": "t", "source": source, "columns": {"d": {"type": "date", **column}}}
@@ -128,7 +128,7 @@ def test_no_century_is_assumed(
     assert raised.value.place.key == key
 
 
-def test_a_computed_date_needs_a_pivot_as_well() -> None:
+def test_computed_two_digit_years_need_a_pivot() -> None:
     text = declare({"s": {"type": "text"}})
     derived = {"d": {"type": "date", "expression": "s", "format": "%d.%m.%y"}}
     with pytest.raises(DpReleaseError, match="DP-YEAR-001"):

@@ -1,4 +1,4 @@
-"""Vectors of many cells: narrow, widened, on disk or from whole cells, they hold the same sums."""
+"""Vectors of many cells have the same sums in memory, on disk, narrow and wide."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_sums(way: str, tmp_path: Path) -> None:
+def test_sums_are_equal_for_all_vector_types(way: str, tmp_path: Path) -> None:
     replaced, widths = WAYS[way]
     if way == "in two passes":
         replaced = {**replaced, "RANGE_OF_32_BITS": 1}
@@ -46,7 +46,7 @@ def test_sums(way: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []  # files on disk have no name
 
 
-def test_a_wide_vector_replaces_a_narrow_one_beside_which_it_does_not_fit(tmp_path: Path) -> None:
+def test_wide_vector_replaces_a_narrow_one(tmp_path: Path) -> None:
     sql = "SELECT i * i % 7 AS cell, i % 3 * 1000 AS m0 FROM range(5000) t(i)"
     replaced = {"RANGE_OF_32_BITS": 3_000_000, "BATCH_ROWS": 1024, "MOST_HELD_BYTES": 7 * 8 + 1}
     with duckdb.connect() as link, mock.patch.multiple(vectors, **replaced):
@@ -57,7 +57,7 @@ def test_a_wide_vector_replaces_a_narrow_one_beside_which_it_does_not_fit(tmp_pa
     assert int(found["n"].sum()) == sum(i % 3 * 1000 for i in range(5000))
 
 
-def test_whole_cells_come_in_batches(tmp_path: Path) -> None:
+def test_complete_cells_are_read_in_batches(tmp_path: Path) -> None:
     sql = "SELECT i * 2 AS cell, i AS m0 FROM range(3000) t(i)"
     with (
         duckdb.connect() as link,
@@ -68,8 +68,8 @@ def test_whole_cells_come_in_batches(tmp_path: Path) -> None:
     assert not found[:][1::2].any()
 
 
-def test_counts_are_wide_where_rows_could_outgrow_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the places are: how many rows there are decides."""
+def test_count_type_follows_the_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of rows decides, not the cells."""
     monkeypatch.setattr(vectors, "BATCH_ROWS", 1024)
     sql = "SELECT CAST(range % 7 AS INTEGER) AS place FROM range(20000)"
     wanted = [20000 // 7 + (i < 20000 % 7) for i in range(6)]  # the last place is for other rows
@@ -81,8 +81,8 @@ def test_counts_are_wide_where_rows_could_outgrow_them(monkeypatch: pytest.Monke
         assert found.tolist() == wanted
 
 
-def test_no_room_on_the_disk(tmp_path: Path) -> None:
-    """An engine failure like any other, charged if there is a ledger."""
+def test_full_disk_is_an_engine_error(tmp_path: Path) -> None:
+    """Charged as any other engine failure if there is a ledger."""
     query = ask(declare({"n": {"type": "integer", "lower": 0, "upper": 9}}), {"n": {"sum": "n"}})
     with (
         mock.patch.object(vectors, "MOST_HELD_BYTES", 1),
@@ -93,8 +93,8 @@ def test_no_room_on_the_disk(tmp_path: Path) -> None:
         exact(query, pa_table())
 
 
-def test_an_engine_that_fails_after_a_batch_says_nothing(tmp_path: Path) -> None:
-    """The engine's own words come out of its batches as another class, and stay inside."""
+def test_errors_after_a_batch_contain_no_values(tmp_path: Path) -> None:
+    """DuckDB raises another class from its batches; its text is not shown."""
     failing = (
         "SELECT 0 AS cell, CASE WHEN i > 2500000 THEN CAST('SECRET' AS BIGINT) ELSE 1 END AS m0"
     )

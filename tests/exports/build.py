@@ -1,4 +1,4 @@
-"""Releases to be exported: one that is drawn, with every kind of column, and tables made by hand."""
+"""Releases to export: one with every kind of column, and tables made by hand."""
 
 from __future__ import annotations
 
@@ -116,19 +116,19 @@ def publish(folder: Path, more: str = ALL, key: str = "exports") -> Path:
 def column(
     name: str, kind: pa.DataType, role: Role = Role.VALUE, of: str = "", **more: Any
 ) -> ColumnMetadata:
-    """Return what is said of a column of a table made by hand."""
+    """Return the metadata of a column of a table made by hand."""
     return ColumnMetadata(name, str(kind), role, of or name, **more)
 
 
 def key(
     name: str, kind: pa.DataType, values: Sequence[Code] | None, **labels: Any
 ) -> ColumnMetadata:
-    """Return what is said of a key with declared values."""
+    """Return the metadata of a key with declared values."""
     codes = None if values is None else CodeList(tuple(values), labels.get("labels", {}))
     return column(name, kind, Role.KEY, codes=codes, label=labels.get("label", {}))
 
 
-def by_hand(
+def handmade_release(
     folder: Path,
     tables: Sequence[tuple[str, pa.Table, Sequence[ColumnMetadata]]],
     wide: Sequence[str] = (),
@@ -175,8 +175,8 @@ DECLARED = {
 """Texts of a declaration, for exports that read it."""
 
 
-def said_of_all(folder: Path, wide: Sequence[str] = ()) -> PublishedRelease:
-    """Return a release of which everything is said that can be, in two languages, with malice."""
+def release_with_all_metadata(folder: Path, wide: Sequence[str] = ()) -> PublishedRelease:
+    """Return a release with all possible metadata, in two languages, with hostile texts."""
     both = {"en": HOSTILE, "fr": OTHER}
     kinds = (pa.string(), pa.int64(), pa.decimal128(38, 2), pa.float64(), pa.bool_(), pa.string())
     table = pa.table(
@@ -203,7 +203,7 @@ def said_of_all(folder: Path, wide: Sequence[str] = ()) -> PublishedRelease:
             codes=CodeList(CODES, dict.fromkeys(CODES, both)),
         ),
     )
-    made = by_hand(
+    made = handmade_release(
         folder,
         [("tables/pay", table, columns)],
         wide,

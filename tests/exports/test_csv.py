@@ -1,4 +1,4 @@
-"""CSV: every value as Parquet has it, for the readers that people have; CSVW beside it."""
+"""CSV: every value as in Parquet, for common readers; with CSVW metadata."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dprelease.exports.csv_tables.csv_files import EXPORT
 from dprelease.exports.csv_tables.csv_text import csv_lines
 from dprelease.exports.csv_tables.csvw import uri_template_name
 from dprelease.exports.layout import LayoutColumn
-from tests.exports.build import by_hand, column, key
+from tests.exports.build import column, handmade_release, key
 
 KINDS = {
     pa.int64(): st.integers(-(2**63), 2**63 - 1),
@@ -68,8 +68,8 @@ def read_back(text: str, kind: pa.DataType) -> object:
 
 
 @given(tables())
-def test_every_value_survives(table: pa.Table) -> None:
-    """To the last digit, by the reader of Python's own library; lines end as RFC 4180 has it."""
+def test_csv_keeps_every_value(table: pa.Table) -> None:
+    """To the last digit, read by Python's csv module; line ends follow RFC 4180."""
     raw = b"".join(csv_lines(table.column_names, table.to_batches()))
     assert raw.endswith(b"\r\n")
     head, *rows = csv.reader(io.StringIO(raw.decode(), newline=""))
@@ -118,25 +118,25 @@ def hard() -> tuple[pa.Table, list[object]]:
 
 
 @pytest.fixture
-def exported(tmp_path: Path) -> Path:
+def exported_csv(tmp_path: Path) -> Path:
     table, told = hard()
-    release = by_hand(tmp_path, [("hard", table, told)], languages=("en", "fr"))
+    release = handmade_release(tmp_path, [("hard", table, told)], languages=("en", "fr"))
     files = EXPORT.write(release, tmp_path)
     assert files == ["csv/codes/key.csv", "csv/hard.csv", "csv/hard.csv-metadata.json"]
     return tmp_path / "csv/hard.csv"
 
 
-def test_duckdb_pandas_and_polars_read_it(exported: Path) -> None:
-    """With the types that stand beside it, all read what Parquet has."""
+def test_duckdb_pandas_and_polars_read_csv(exported_csv: Path) -> None:
+    """With the types of the metadata, all read the values of Parquet."""
     table, _ = hard()
     wanted = table.to_pylist()
     types = "{'key': 'VARCHAR', 'day': 'DATE', 'whole': 'BIGINT', 'exact': 'DECIMAL(38, 17)', 'real': 'DOUBLE', 'is': 'BOOLEAN'}"
     found = duckdb.sql(
-        f"SELECT * FROM read_csv('{exported}', columns={types}, nullstr='', force_not_null=['key'])"
+        f"SELECT * FROM read_csv('{exported_csv}', columns={types}, nullstr='', force_not_null=['key'])"
     )
     assert found.to_arrow_table().to_pylist() == wanted
     frame = pd.read_csv(
-        exported,
+        exported_csv,
         dtype={"key": str, "whole": "Int64", "exact": str},
         keep_default_na=False,
         na_values={"whole": [""], "exact": [""]},
@@ -154,15 +154,15 @@ def test_duckdb_pandas_and_polars_read_it(exported: Path) -> None:
         "real": polars.Float64,
         "is": polars.Boolean,
     }
-    read = polars.read_csv(exported, schema=schema)
+    read = polars.read_csv(exported_csv, schema=schema)
     assert read.to_dicts() == wanted
 
 
-def test_a_reader_of_csvw_finds_types_keys_and_codes(exported: Path) -> None:
-    """The package csvw validates both files by what stands beside, and reads the same values."""
+def test_csvw_has_types_keys_and_codes(exported_csv: Path) -> None:
+    """The package csvw validates both files, and reads the same values."""
     from csvw import CSVW
 
-    read = CSVW(str(exported), validate=True)
+    read = CSVW(str(exported_csv), validate=True)
     assert read.is_valid, read.warnings
     (group,) = [read.t]
     (table,) = [one for one in group.tables if str(one.url) == "hard.csv"]
@@ -175,22 +175,22 @@ def test_a_reader_of_csvw_finds_types_keys_and_codes(exported: Path) -> None:
     assert group.check_referential_integrity()
 
 
-def test_what_is_said_beside_it(exported: Path) -> None:
-    said = json.loads((exported.parent / "hard.csv-metadata.json").read_text())
+def test_csvw_has_labels_and_code_lists(exported_csv: Path) -> None:
+    said = json.loads((exported_csv.parent / "hard.csv-metadata.json").read_text())
     table, codes = said["tables"]
     assert table["tableSchema"]["primaryKey"] == ["key", "day"]
     by_name = {one["name"]: one for one in table["tableSchema"]["columns"]}
     assert by_name["exact"]["dc:relation"] == "whole"
     assert by_name["whole"]["datatype"] == "long"
     assert codes["url"] == "codes/key.csv"
-    lines = (exported.parent / "codes/key.csv").read_bytes().decode().split("\r\n")
+    lines = (exported_csv.parent / "codes/key.csv").read_bytes().decode().split("\r\n")
     assert lines[0] == "code,label_en,label_fr"
     assert lines[7] == """01,=cmd|' /C calc'!A0,"Un, deux\""""
 
 
 @pytest.mark.parametrize("name", ["plain", "Größe / m²", "a.b", "a-b~c", "=1", "%41", "persons.F"])
-def test_names_are_those_of_templates(name: str) -> None:
-    """Of RFC 6570, as CSV on the Web asks; a plain one is itself, and no two become one."""
+def test_csvw_names_are_uri_template_names(name: str) -> None:
+    """By RFC 6570, as CSVW requires; plain names stay, and distinct names stay distinct."""
     made = uri_template_name(LayoutColumn(name, column(name, pa.int64())))
     assert re.fullmatch(r"(?:[A-Za-z0-9_.]|%[0-9A-F]{2})+", made)
     assert unquote(made) == name

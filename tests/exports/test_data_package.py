@@ -1,4 +1,4 @@
-"""A Data Package: what Frictionless reads of it is valid, and its CSV files are what it says."""
+"""A Data Package is valid for Frictionless, and describes its CSV files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dprelease.documents.encoding import sha256_of
 from tests.exports.build import publish
 
 
-def described(folder: Path) -> dict[str, Any]:
+def read_package(folder: Path) -> dict[str, Any]:
     found = json.loads((folder / "datapackage.json").read_text(encoding="utf-8"))
     assert isinstance(found, dict)
     return found
@@ -27,7 +27,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def test_every_file_is_described_once(folder: Path) -> None:
-    package = described(folder)
+    package = read_package(folder)
     paths = [resource["path"] for resource in package["resources"]]
     there = {
         p.relative_to(folder).as_posix()
@@ -44,16 +44,16 @@ def test_every_file_is_described_once(folder: Path) -> None:
 
 def test_frictionless_reads_every_csv(folder: Path) -> None:
     """Types, keys, codes and digests are those of the files."""
-    package = described(folder)
+    package = read_package(folder)
     package["resources"] = [one for one in package["resources"] if one["format"] == "csv"]
-    assert list(Package.metadata_validate(described(folder))) == []
+    assert list(Package.metadata_validate(read_package(folder))) == []
     report = Package.from_descriptor(package, basepath=str(folder)).validate()
     assert report.valid, report.flatten(["title", "note"])
 
 
-def test_a_value_that_is_not_declared_is_found(folder: Path) -> None:
-    """What is described is strict: a code that the list lacks breaks the package."""
-    package = described(folder)
+def test_data_package_refuses_undeclared_values(folder: Path) -> None:
+    """The description is strict: a code that is not listed makes the package invalid."""
+    package = read_package(folder)
     package["resources"] = [one for one in package["resources"] if one["format"] == "csv"]
     for resource in package["resources"]:
         resource.pop("hash"), resource.pop("bytes")

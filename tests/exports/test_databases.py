@@ -43,7 +43,7 @@ def rows(path: Path, sql: str) -> Rows:
         found.close()
 
 
-def stored(name: str, value: Any) -> Any:
+def stored_value(name: str, value: Any) -> Any:
     """Return a value as a file of this name stores it."""
     if name == "r.duckdb" or value is None:
         return value
@@ -52,7 +52,7 @@ def stored(name: str, value: Any) -> Any:
     return value.isoformat() if isinstance(value, dt.date) else value
 
 
-def published(folder: Path, change: Callable[[str], str] = str) -> Path:
+def publish_release(folder: Path, change: Callable[[str], str] = str) -> Path:
     path = write(folder)
     text = RELEASE.replace("{sum: pay,", "{sum: pay, label: Pay,")
     path.write_text(change(text))
@@ -60,15 +60,15 @@ def published(folder: Path, change: Callable[[str], str] = str) -> Path:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_tables_and_manifest_are_read_back(tmp_path: Path, name: str) -> None:
-    folder, target = published(tmp_path), tmp_path / name
+def test_database_has_all_tables_and_the_manifest(tmp_path: Path, name: str) -> None:
+    folder, target = publish_release(tmp_path), tmp_path / name
     found = dprelease.export_to_database(folder, target)
     assert found.tables == ("by_city", "all")
     release = dprelease.PublishedRelease(folder)
     for table in found.tables:
         arrow = release.to_arrow(table)
         assert rows(target, f'SELECT * FROM "{table}"') == [
-            tuple(stored(name, value) for value in row.values()) for row in arrow.to_pylist()
+            tuple(stored_value(name, value) for value in row.values()) for row in arrow.to_pylist()
         ]
     ((digest, title, tables, manifest),) = rows(target, "SELECT * FROM dprelease_releases")
     assert (digest, title) == (release.digest, release.title)
@@ -77,7 +77,7 @@ def test_tables_and_manifest_are_read_back(tmp_path: Path, name: str) -> None:
 
 
 def test_labels_are_comments_in_duckdb(tmp_path: Path) -> None:
-    folder, target = published(tmp_path), tmp_path / "r.duckdb"
+    folder, target = publish_release(tmp_path), tmp_path / "r.duckdb"
     dprelease.export_to_database(folder, target)
     sql = "SELECT column_name, comment FROM duckdb_columns() WHERE table_name = 'by_city'"
     comments = dict(rows(target, sql))
@@ -86,20 +86,20 @@ def test_labels_are_comments_in_duckdb(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_only_tables_of_releases_are_replaced(tmp_path: Path, name: str) -> None:
-    folder, target = published(tmp_path), tmp_path / name
+def test_database_export_replaces_only_release_tables(tmp_path: Path, name: str) -> None:
+    folder, target = publish_release(tmp_path), tmp_path / name
     dprelease.export_to_database(folder, target)
     before = rows(target, "SELECT * FROM dprelease_releases")
     with pytest.raises(OutputError, match="DP-EXPORT-012"):
         dprelease.export_to_database(folder, target)
     assert rows(target, "SELECT * FROM dprelease_releases") == before
-    other = published(tmp_path / "other", lambda text: text.replace("  all:", "  ALL:"))
+    other = publish_release(tmp_path / "other", lambda text: text.replace("  all:", "  ALL:"))
     with pytest.raises(OutputError, match="DP-EXPORT-012"):
         dprelease.export_to_database(other, target)
     dprelease.export_to_database(other, target, overwrite=True)
     ((digest, *_),) = rows(target, "SELECT * FROM dprelease_releases")
     assert digest == dprelease.PublishedRelease(other).digest
-    third = published(tmp_path / "third", lambda text: text.replace("  all:", "  mine:"))
+    third = publish_release(tmp_path / "third", lambda text: text.replace("  all:", "  mine:"))
     _run(target, "CREATE TABLE mine (a INTEGER)")
     with pytest.raises(OutputError, match=r"DP-EXPORT-012.*'mine'"):
         dprelease.export_to_database(third, target, overwrite=True)
@@ -123,11 +123,11 @@ def _run(path: Path, sql: str) -> None:
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("fails_at", ["create", "run", "commit"])
 @pytest.mark.parametrize("is_new", [True, False])
-def test_a_failure_changes_nothing(
+def test_failed_database_export_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, fails_at: str, is_new: bool
 ) -> None:
-    """At the last call of each method, after everything before it."""
-    folder, target = published(tmp_path), tmp_path / name
+    """At the last call of each method."""
+    folder, target = publish_release(tmp_path), tmp_path / name
     if not is_new:
         _run(target, "CREATE TABLE mine (a INTEGER)")
     kind = DuckDBFile if name == "r.duckdb" else SQLiteFile
@@ -148,8 +148,8 @@ def test_a_failure_changes_nothing(
         assert rows(target, sql) == [("mine",)]
 
 
-def test_what_is_refused(tmp_path: Path) -> None:
-    folder = published(tmp_path)
+def test_wrong_database_exports_are_refused(tmp_path: Path) -> None:
+    folder = publish_release(tmp_path)
     (tmp_path / "text.duckdb").write_text("no database" * 1000)
     (tmp_path / "text.sqlite").write_text("no database" * 1000)
     (tmp_path / "folder.duckdb").mkdir()
@@ -213,7 +213,7 @@ def release_of_all_types(folder: Path) -> PublishedRelease:
     return PublishedRelease(folder, record, Metadata(about, ("en",), (described,)))
 
 
-def written(target: database.Database, folder: Path) -> None:
+def write_all_types(target: database.Database, folder: Path) -> None:
     """Write the release of all types into a database, and close it."""
     release = release_of_all_types(folder)
     database.write_release(target, release, '{"digest": "d"}', overwrite=False, language="en")
@@ -222,18 +222,18 @@ def written(target: database.Database, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_values_of_all_types(tmp_path: Path, name: str) -> None:
+def test_databases_keep_values_of_all_types(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    written((DuckDBFile if name == "r.duckdb" else SQLiteFile)(str(path)), tmp_path)
+    write_all_types((DuckDBFile if name == "r.duckdb" else SQLiteFile)(str(path)), tmp_path)
     found = rows(path, "SELECT * FROM all_types")
 
     assert found == [
-        tuple(stored(name, values[i]) for _, values in VALUES.values()) for i in range(3)
+        tuple(stored_value(name, values[i]) for _, values in VALUES.values()) for i in range(3)
     ]
 
 
-def test_the_command(tmp_path: Path) -> None:
-    folder, target = str(published(tmp_path)), str(tmp_path / "r.duckdb")
+def test_export_command_writes_databases(tmp_path: Path) -> None:
+    folder, target = str(publish_release(tmp_path)), str(tmp_path / "r.duckdb")
     run = CliRunner()
     done = run.invoke(cli.app, ["export", folder, "--to", target, "--json"])
     assert (done.exit_code, json.loads(done.stdout)) == (0, {"tables": ["by_city", "all"]})

@@ -1,4 +1,4 @@
-"""The record for catalogues: what DCAT-AP 3 asks of each class, read by rdflib without a network."""
+"""The DCAT record: requirements of DCAT-AP 3 for each class, read by rdflib offline."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dprelease.documents.metadata import About, Metadata
 from dprelease.exports.dcat import EXPORT, licence_node
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.vocabularies import is_iri, language_of, types_of
-from tests.exports import made
+from tests.exports import full_release
 
 pytestmark = pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated")
 """rdflib's own reader of JSON-LD makes one (7.6)."""
@@ -71,7 +71,7 @@ KNOWN_ELSEWHERE = {RDF.type, DPV.hasTechnicalMeasure}
 
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> PublishedRelease:
-    found = made.published(tmp_path_factory.mktemp("dcat"))
+    found = full_release.publish_release(tmp_path_factory.mktemp("dcat"))
     return replace(
         found, written={"parquet": [file["name"] for file in found.record.to_json()["files"]]}
     )
@@ -83,8 +83,8 @@ def graph_of(release: PublishedRelease, folder: Path) -> Graph:
     return Graph().parse(data=text, format="json-ld", publicID=f"{BASE}dcat.jsonld")
 
 
-def wrong(graph: Graph) -> list[str]:
-    """Return where the record is not what the profile asks for."""
+def profile_violations(graph: Graph) -> list[str]:
+    """Return where the record violates the profile."""
     found = []
     for kind, asked in ASKED.items():
         for subject in graph.subjects(RDF.type, kind):
@@ -110,9 +110,9 @@ def is_a(graph: Graph, value: Node, wanted: Node) -> bool:
     return (value, RDF.type, wanted) in graph
 
 
-def test_the_profile_is_kept(release: PublishedRelease, tmp_path: Path) -> None:
+def test_dcat_record_follows_the_profile(release: PublishedRelease, tmp_path: Path) -> None:
     graph = graph_of(release, tmp_path)
-    assert wrong(graph) == []
+    assert profile_violations(graph) == []
     dataset = URIRef(BASE)
     assert (dataset, RDF.type, DCAT.Dataset) in graph
     of = {p: {str(v) for v in graph.objects(dataset, p)} for p in ASKED[DCAT.Dataset]}
@@ -127,14 +127,12 @@ def test_the_profile_is_kept(release: PublishedRelease, tmp_path: Path) -> None:
     assert str(next(graph.objects(None, VCARD.hasEmail))) == "mailto:data@office.example"
 
 
-def test_every_file_is_a_distribution_with_its_size_and_digest(
-    release: PublishedRelease, tmp_path: Path
-) -> None:
+def test_dcat_distributions_have_size_and_digest(release: PublishedRelease, tmp_path: Path) -> None:
     (tmp_path / "csv").mkdir()
     (tmp_path / "csv/by_area.csv").write_text("a,b\n")
     written = {**release.written, "csv": ["csv/by_area.csv"]}
     graph = graph_of(replace(release, written=written), tmp_path)
-    assert wrong(graph) == []
+    assert profile_violations(graph) == []
     found = {}
     for subject in graph.subjects(RDF.type, DCAT.Distribution):
         (address,) = graph.objects(subject, DCAT.downloadURL)
@@ -153,11 +151,9 @@ def test_every_file_is_a_distribution_with_its_size_and_digest(
     assert all(found[name][1] == digest for name, digest in recorded.items())
 
 
-def test_files_that_lie_elsewhere_are_no_distributions(
-    release: PublishedRelease, tmp_path: Path
-) -> None:
+def test_unwritten_files_are_no_distributions(release: PublishedRelease, tmp_path: Path) -> None:
     graph = graph_of(replace(release, written={}), tmp_path)
-    assert wrong(graph) == []
+    assert profile_violations(graph) == []
     assert (None, RDF.type, DCAT.Distribution) not in graph
 
 
@@ -175,12 +171,12 @@ ABOUTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("about", ABOUTS)
-def test_whatever_is_declared_is_a_valid_record(
+def test_dcat_record_is_valid_for_every_about_section(
     release: PublishedRelease, tmp_path: Path, about: str
 ) -> None:
     said = Metadata(About("T", **ABOUTS[about]), ("und",), release.metadata.tables)
     graph = graph_of(replace(release, metadata=said), tmp_path)
-    assert wrong(graph) == []
+    assert profile_violations(graph) == []
     texts = {str(value) for value in graph.objects() if isinstance(value, Literal)}
     addresses = {str(value) for value in graph.objects() if isinstance(value, URIRef)}
     for value in ABOUTS[about].values():
@@ -188,7 +184,7 @@ def test_whatever_is_declared_is_a_valid_record(
     assert (None, DCT.language, None) not in graph
 
 
-def test_nothing_is_told_twice_or_by_the_clock(release: PublishedRelease, tmp_path: Path) -> None:
+def test_dcat_records_are_reproducible(release: PublishedRelease, tmp_path: Path) -> None:
     for name in ("one", "other"):
         (tmp_path / name).mkdir()
         EXPORT.write(release, tmp_path / name)
@@ -207,7 +203,7 @@ def test_nothing_is_told_twice_or_by_the_clock(release: PublishedRelease, tmp_pa
         ("see page 2", None),
     ],
 )
-def test_licences(licence: str, found: str | None) -> None:
+def test_licences_have_their_iris(licence: str, found: str | None) -> None:
     assert licence_node(licence, "en").get("@id") == found
 
 
@@ -218,7 +214,7 @@ def test_licences(licence: str, found: str | None) -> None:
         ("eo", "iso639-1/eo"), ("gsw", "iso639-2/gsw"),
     ],
 )  # fmt: skip
-def test_languages(tag: str, found: str) -> None:
+def test_languages_have_their_iris(tag: str, found: str) -> None:
     assert language_of(tag).endswith(found)
 
 
@@ -229,10 +225,10 @@ def test_languages(tag: str, found: str) -> None:
         ("http://a b", False), ("javascript:alert(1)", False), ("Note: see", False), ("", False),
     ],
 )  # fmt: skip
-def test_addresses(text: str, yes: bool) -> None:
+def test_iris_are_recognised(text: str, yes: bool) -> None:
     assert is_iri(text) is yes
 
 
-def test_unknown_files_have_no_type() -> None:
+def test_unknown_files_have_no_media_type() -> None:
     assert types_of("x.bin") is None
     assert types_of("a/b.csv") is not None

@@ -1,6 +1,6 @@
-"""The record for catalogues by SHACL: with shapes of what is asked here, and with the official ones.
+"""The DCAT record validated by SHACL, with our own shapes and the official ones.
 
-The profile's own shapes are no part of this project: DCAT_AP_SHAPES names their file, such as
+The official shapes are not part of this project: DCAT_AP_SHAPES is the path of their file, such as
 dcat-ap-SHACL.ttl of DCAT-AP 3.
 """
 
@@ -26,7 +26,7 @@ OWN = Namespace("urn:shapes:")
 
 
 def shapes() -> Graph:
-    """Return the table of what is asked of each class as shapes."""
+    """Return the requirements of each class as shapes."""
     graph = Graph()
     for i, (kind, asked) in enumerate(ASKED.items()):
         shape = OWN[f"shape{i}"]
@@ -55,21 +55,21 @@ FAULTS: dict[str, Callable[[Graph, Node], object]] = {
 }
 
 
-def told(graph: Graph, asked: Graph) -> str:
-    """Return what a validator finds in a graph; nothing if it conforms."""
+def validation_report(graph: Graph, asked: Graph) -> str:
+    """Return the report of the validator; empty if the graph conforms."""
     conforms, _, text = validate(graph, shacl_graph=asked, advanced=True)
     return "" if conforms else str(text)
 
 
-def test_the_record_has_the_shapes_that_are_asked(
+def test_dcat_record_conforms_to_own_shapes(
     release: PublishedRelease,
     tmp_path: Path,
 ) -> None:
-    assert told(graph_of(release, tmp_path), shapes()) == ""
+    assert validation_report(graph_of(release, tmp_path), shapes()) == ""
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_record_of_another_shape_is_found(
+def test_faulty_dcat_records_are_found(
     fault: str,
     release: PublishedRelease,
     tmp_path: Path,
@@ -77,15 +77,15 @@ def test_a_record_of_another_shape_is_found(
     graph = graph_of(release, tmp_path)
     (dataset,) = graph.subjects(RDF.type, DCAT.Dataset)
     FAULTS[fault](graph, dataset)
-    assert told(graph, shapes())
+    assert validation_report(graph, shapes())
 
 
 @pytest.mark.audit
-def test_the_record_has_the_official_shapes(
+def test_dcat_record_conforms_to_official_shapes(
     release: PublishedRelease,
     tmp_path: Path,
 ) -> None:
     path = Path(os.environ.get("DCAT_AP_SHAPES", "dcat-ap-SHACL.ttl"))
     if not path.is_file():
         pytest.skip("the shapes of DCAT-AP are not here: DCAT_AP_SHAPES names their file")
-    assert told(graph_of(release, tmp_path), Graph().parse(path)) == ""
+    assert validation_report(graph_of(release, tmp_path), Graph().parse(path)) == ""

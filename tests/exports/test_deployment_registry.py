@@ -1,4 +1,4 @@
-"""The record of the registry: only fields that it has, with values that it admits, none made up."""
+"""The record for the deployment registry: only known fields with admitted values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import yaml
 from dprelease.documents.metadata import About, Metadata
 from dprelease.exports.deployment_registry import DECLARABLE_FIELDS, EXPORT, STEWARD_FIELDS
 from dprelease.exports.export import PublishedRelease
-from tests.exports import made
+from tests.exports import full_release
 
 TEXT = str
 ADMITTED: dict[str, Any] = {
@@ -73,7 +73,7 @@ def leaves(held: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, held
 
 
-def written(release: PublishedRelease, folder: Path) -> tuple[str, dict[str, Any]]:
+def write_record(release: PublishedRelease, folder: Path) -> tuple[str, dict[str, Any]]:
     assert EXPORT.write(release, folder) == ["registry.yaml"]
     text = (folder / "registry.yaml").read_text(encoding="utf-8")
     return text, yaml.safe_load(text)
@@ -112,10 +112,12 @@ output: out
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
-def test_each_variant_of_privacy(tmp_path: Path, budget: str) -> None:
+def test_registry_record_of_each_privacy_variant(tmp_path: Path, budget: str) -> None:
     amount, mechanism, name, parameters = BUDGETS[budget]
-    release = made.published(tmp_path, SMALL.format(budget=amount, mechanism=mechanism))
-    text, record = written(release, tmp_path)
+    release = full_release.publish_release(
+        tmp_path, SMALL.format(budget=amount, mechanism=mechanism)
+    )
+    text, record = write_record(release, tmp_path)
     found = check(record)
     of = "deployment.privacy_loss.privacy_parameters."
     assert found["deployment.dp_variant.variant_name"] == name
@@ -133,11 +135,11 @@ def test_each_variant_of_privacy(tmp_path: Path, budget: str) -> None:
 
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> PublishedRelease:
-    return made.published(tmp_path_factory.mktemp("registry"))
+    return full_release.publish_release(tmp_path_factory.mktemp("registry"))
 
 
-def test_all_that_is_declared_is_there(release: PublishedRelease, tmp_path: Path) -> None:
-    text, record = written(release, tmp_path)
+def test_registry_record_has_all_declared_fields(release: PublishedRelease, tmp_path: Path) -> None:
+    text, record = write_record(release, tmp_path)
     found = check(record)
     assert found["deployment.basic.data_curators.data_curator_name"] == "Office of Statistics"
     assert found["deployment.basic.data_product_region"] == "Switzerland"
@@ -155,17 +157,15 @@ def test_all_that_is_declared_is_there(release: PublishedRelease, tmp_path: Path
     assert "CC-BY-4.0" in additional
 
 
-def test_fields_that_are_left_out_are_the_registry_s() -> None:
+def test_omitted_fields_exist_in_the_registry() -> None:
     known = {*ADMITTED, *(path.rpartition(".")[0] for path in ADMITTED)}
     assert set(DECLARABLE_FIELDS) | set(STEWARD_FIELDS) <= known
 
 
 @pytest.mark.parametrize("text", ["a: b # c", "yes", "| x", "- y", "'\"", "\u202e{[", "123", "~"])
-def test_texts_are_texts_whatever_they_look_like(
-    release: PublishedRelease, tmp_path: Path, text: str
-) -> None:
+def test_registry_texts_stay_texts(release: PublishedRelease, tmp_path: Path, text: str) -> None:
     about = About(text, publisher=text, area=text, description={"en": text})
-    _, record = written(
+    _, record = write_record(
         replace(release, metadata=Metadata(about, ("en",), release.metadata.tables)), tmp_path
     )
     basic = record["deployment"]["basic"]

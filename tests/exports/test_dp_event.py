@@ -1,4 +1,4 @@
-"""The events of dp-accounting: its own classes, no cheaper than the release, never less than told."""
+"""Events for dp-accounting: its own classes, with at least the privacy loss of the release."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dprelease.mechanisms import registry
 from dprelease.privacy.accounting import epsilon_at, pure_epsilon
 from dprelease.privacy.event import Event
 from dprelease.privacy.unit import Move, Sensitivity
-from tests.exports import made
+from tests.exports import full_release
 
 DELTA = Fraction(1, 10**6)
 ONE = Sensitivity(1, (Move(1, 1),))
@@ -44,7 +44,7 @@ SAME_PRICE = {("gaussian", name) for name in SENSITIVITIES} | {
 
 
 def events() -> dict[tuple[str, str], Event]:
-    """Return an event of every law that a release may have, at every sensitivity it takes."""
+    """Return an event of every mechanism at every sensitivity that it accepts."""
     found = {}
     for name in (*registry.names(), *registry.selection_names()):
         kind = registry.randomizer_class(name)
@@ -63,7 +63,7 @@ def events() -> dict[tuple[str, str], Event]:
 EVENTS = events()
 
 
-def theirs(tree: dict[str, Any], delta: Fraction = DELTA) -> float | None:
+def dp_accounting_epsilon(tree: dict[str, Any], delta: Fraction = DELTA) -> float | None:
     """Return the epsilon that dp-accounting finds; None if no accountant takes the event."""
     event = event_of(json.loads(json.dumps(tree)))
     relation = NeighboringRelation[exported.RELATION]
@@ -75,17 +75,17 @@ def theirs(tree: dict[str, Any], delta: Fraction = DELTA) -> float | None:
     return min(found) if found else None
 
 
-def test_every_law_is_there() -> None:
+def test_every_mechanism_has_events() -> None:
     assert {name for name, _ in EVENTS} >= set(registry.names()) | set(registry.selection_names())
 
 
 @pytest.mark.parametrize(("name", "words"), list(EVENTS))
-def test_no_event_costs_less_than_its_law(name: str, words: str) -> None:
-    """And the classes of the laws themselves cost the same; what has no event no accountant takes."""
+def test_no_event_has_less_loss_than_its_mechanism(name: str, words: str) -> None:
+    """Exact classes have the same loss; no accountant accepts a mechanism without an event."""
     event = EVENTS[name, words]
     (one,) = accountant_events([event])
     vectors = vectors_of([event])
-    found = theirs(event_tree([one]))
+    found = dp_accounting_epsilon(event_tree([one]))
     if one.kind == "UnsupportedDpEvent":
         assert found is None
         assert pure_epsilon(vectors) is None
@@ -98,7 +98,7 @@ def test_no_event_costs_less_than_its_law(name: str, words: str) -> None:
         assert found <= ours * (1 + 2e-3)
 
 
-def test_which_events_laws_have() -> None:
+def test_event_classes_of_mechanisms() -> None:
     kinds = {
         name: accountant_events([event])[0].kind for (name, _), event in reversed(EVENTS.items())
     }
@@ -121,8 +121,8 @@ def test_which_events_laws_have() -> None:
     }
 
 
-def test_parameters_are_on_the_safe_side() -> None:
-    """Exactly: no less than the law's loss, and the nearest float but for the last digits."""
+def test_event_parameters_are_on_the_safe_side() -> None:
+    """Exactly: at least the loss of the mechanism, and almost the nearest float."""
     for (name, _), event in EVENTS.items():
         (one,) = accountant_events([event])
         scale, s = Fraction(float(dict(event.parameters)["scale"])), event.sensitivity
@@ -136,8 +136,8 @@ def test_parameters_are_on_the_safe_side() -> None:
 
 
 @pytest.mark.parametrize("name", list(ITSELF))
-def test_they_are_at_many_scales(name: str) -> None:
-    """Where the last digit of a root or a quotient is rounded either way."""
+def test_event_parameters_at_many_scales_are_safe(name: str) -> None:
+    """Where the last digit of a root or a quotient is rounded up or down."""
     for step in range(1, 300):
         scale = step * 0.37
         event = Event("q", "n", name, (("scale", repr(scale)),), Sensitivity(3, (Move(5, 2),)))
@@ -151,8 +151,8 @@ def test_they_are_at_many_scales(name: str) -> None:
             assert 0 <= Fraction(first) * exact - 1 < Fraction(1, 2**50)
 
 
-def test_the_tree_is_dp_accounting_s_own() -> None:
-    """What `to_named_tuple` holds, so that its reader gives equal events."""
+def test_event_tree_equals_that_of_dp_accounting() -> None:
+    """As from `to_named_tuple`, so that its reader gives equal events."""
     several = accountant_events([event for (name, _), event in EVENTS.items() if name in ITSELF])
     event = event_of(event_tree(several))
     classes = [getattr(dp_event, one.kind)(**one.fields) for one in several]
@@ -169,23 +169,23 @@ def as_json(named: Any) -> Any:
     return named
 
 
-def test_a_tree_loads_no_other_module() -> None:
+def test_event_tree_loads_no_other_module() -> None:
     with pytest.raises(ValueError, match="dp-accounting alone"):
         event_of({"module_name": "subprocess", "class_name": "Popen", "args": "true"})
 
 
-def test_discrete_laplace_beside_a_rho_is_told_so_that_one_accountant_takes_both() -> None:
+def test_mixed_events_fit_one_accountant() -> None:
     both = [
         EVENTS[name, "one cell by one step"] for name in ("discrete_laplace", "discrete_gaussian")
     ]
     assert [one.kind for one in accountant_events(both)] == ["ZCDpEvent", "ZCDpEvent"]
-    found = theirs(event_tree(accountant_events(both)))
+    found = dp_accounting_epsilon(event_tree(accountant_events(both)))
     assert found is not None
     assert found >= epsilon_at(vectors_of(both), DELTA) * (1 - 2e-3)
 
 
-def test_a_release_is_priced_by_their_accountant(tmp_path: Path) -> None:
-    release = made.published(tmp_path)
+def test_dp_accounting_composes_a_release(tmp_path: Path) -> None:
+    release = full_release.publish_release(tmp_path)
     (name,) = exported.EXPORT.write(release, tmp_path)
     record = json.loads((tmp_path / name).read_text())
     assert record["accountant"] == "RdpAccountant"
@@ -199,8 +199,8 @@ def test_a_release_is_priced_by_their_accountant(tmp_path: Path) -> None:
     apart = [event for event in every if event.sensitivity.meeting == 1]
     assert 4 < len(apart) < len(every)
     found, of_these = (
-        theirs(record["event"], delta),
-        theirs(event_tree(accountant_events(apart)), delta),
+        dp_accounting_epsilon(record["event"], delta),
+        dp_accounting_epsilon(event_tree(accountant_events(apart)), delta),
     )
     assert found is not None
     assert of_these is not None
@@ -214,15 +214,15 @@ def manifest_of(event: Event, *invariants: ExactRecord) -> Manifest:
     return Manifest.model_construct(measurements=[measured], invariants=list(invariants))
 
 
-def test_what_has_no_event_is_told(tmp_path: Path) -> None:
+def test_mechanisms_without_an_event_are_reported(tmp_path: Path) -> None:
     event = EVENTS["truncated_laplace", "one cell by one step"]
     record = exported.event_record(manifest_of(event))
     assert record["accountant"] is None
     assert record["measurements"][0]["words"].startswith("dp-accounting has no class")
-    assert theirs(record["event"]) is None
+    assert dp_accounting_epsilon(record["event"]) is None
 
 
-def test_what_is_published_without_noise_is_listed() -> None:
+def test_values_without_noise_are_listed_with_events() -> None:
     event = EVENTS["gaussian", "one cell by one step"]
     invariant = ExactRecord(query="q", column="n", exact="declared", name="q.n", cells=1, step="1")
     record = exported.event_record(manifest_of(event, invariant))

@@ -1,4 +1,4 @@
-"""Excel: every value survives, texts stay texts, the same bytes every time."""
+"""Excel: every value is kept, texts stay texts, and the bytes are reproducible."""
 
 from __future__ import annotations
 
@@ -34,7 +34,14 @@ from dprelease.exports.workbooks.xlsx_book import escape_text
 from dprelease.planning.treatments import treatment_sentence
 from dprelease.query.quality import FEW_PEOPLE, SIGNS, UNDEFINED
 from tests.covering import spread
-from tests.exports.build import CITIES, by_hand, column, key, publish, said_of_all
+from tests.exports.build import (
+    CITIES,
+    column,
+    handmade_release,
+    key,
+    publish,
+    release_with_all_metadata,
+)
 from tests.exports.test_csv import tables
 
 FILE = "excel/release.xlsx"
@@ -52,13 +59,13 @@ def release_of(release_folder: Path, table: pa.Table, columns: list[Any]) -> Any
     """Return a release of one table, with the numbers of its rows as a key."""
     table = table.add_column(0, ROW, pa.array(range(len(table)), pa.int64()))
     columns = [key(ROW, pa.int64(), range(len(table))), *columns]
-    release = by_hand(release_folder, [("t", table, columns)])
-    said = said_of_all(release_folder / "other").record
+    release = handmade_release(release_folder, [("t", table, columns)])
+    said = release_with_all_metadata(release_folder / "other").record
     record = said.model_copy(update={"files": release.record.files})
     return type(release)(release.folder, record, release.metadata)
 
 
-def told(release_folder: Path, table: pa.Table, columns: list[Any]) -> Path:
+def write_workbook(release_folder: Path, table: pa.Table, columns: list[Any]) -> Path:
     """Return the workbook of that release."""
     EXPORT.write(release_of(release_folder, table, columns), release_folder)
     return release_folder / FILE
@@ -80,7 +87,7 @@ def texts_in(path: Path) -> set[str]:
             for element in ElementTree.fromstring(archive.read(name)).iter():
                 if element.tag.endswith(("}si", "}is")):
                     runs = [one.text or "" for one in element.iter() if one.tag.endswith("}t")]
-                    found.add("".join(map(unescaped, runs)))
+                    found.add("".join(map(unescape, runs)))
     return found
 
 
@@ -93,20 +100,20 @@ def rows_below(path: Path, names: list[str]) -> list[list[Any]]:
     return [row[1:] for row in rows]
 
 
-def unescaped(text: str) -> str:
-    """Return what Excel shows of a cell (ECMA-376, ST_Xstring)."""
+def unescape(text: str) -> str:
+    """Return the text that Excel shows (ECMA-376, ST_Xstring)."""
     return re.sub("_x([0-9A-F]{4})_", lambda match: chr(int(match[1], 16)), text)
 
 
 def as_read(cell: tuple[Any, str], kind: pa.DataType) -> object:
-    """Return the value that a cell says."""
+    """Return the value of a cell."""
     value, stored = cell
     if value in (None, NO_VALUE):
         return None if value or kind != pa.string() else ""
     assert stored in ("s", "n", "b")
     if kind == pa.string():
         assert stored == "s"
-        return unescaped(value)
+        return unescape(value)
     if pa.types.is_date(kind):
         return date.fromisoformat(value)
     if pa.types.is_decimal(kind):
@@ -115,11 +122,11 @@ def as_read(cell: tuple[Any, str], kind: pa.DataType) -> object:
 
 
 @given(tables().filter(len))
-def test_every_value_survives(table: pa.Table) -> None:
-    """Numbers of more digits than Excel has are texts; binary ones are what they are."""
+def test_excel_keeps_every_value(table: pa.Table) -> None:
+    """Numbers with more digits than Excel has are texts; floats are numbers."""
     columns = [column(name, table.schema.field(name).type) for name in table.column_names]
     with TemporaryDirectory() as folder:
-        rows = rows_below(told(Path(folder), table, columns), table.column_names)
+        rows = rows_below(write_workbook(Path(folder), table, columns), table.column_names)
     found = [
         {
             name: as_read(cell, table.schema.field(name).type)
@@ -130,11 +137,11 @@ def test_every_value_survives(table: pa.Table) -> None:
     assert found == table.to_pylist()
 
 
-def test_texts_are_no_formulas(tmp_path: Path, size: str) -> None:
+def test_excel_texts_are_no_formulas(tmp_path: Path, size: str) -> None:
     texts = pa.array(FORMULAS)
     columns = [column("=key", pa.string()), column("n", pa.int64())]
     table = pa.table({"=key": texts, "n": range(len(FORMULAS))})
-    path = told(tmp_path, table, columns)
+    path = write_workbook(tmp_path, table, columns)
     rows = rows_below(path, ["=key", "n"])
     assert {cell[0][1] for cell in rows} == {"s"}
     # What is cut says so; Excel counts in units of UTF-16.
@@ -152,15 +159,15 @@ def test_numbers_that_excel_would_change_are_texts(tmp_path: Path, size: str) ->
     whole = [2**53 + 1, -(2**63), 10**15, 123456789012345, 10**18]
     table = pa.table({"n": pa.array(whole, pa.int64()), "x": pa.array([0.1 + 0.2] * 5)})
     columns = [column("n", pa.int64()), column("x", pa.float64())]
-    rows = rows_below(told(tmp_path, table, columns), ["n", "x"])
+    rows = rows_below(write_workbook(tmp_path, table, columns), ["n", "x"])
     assert [cell[0][1] for cell in rows] == ["s", "s", "n", "n", "n"]
     assert {cell[1] for cell in rows} == {(0.1 + 0.2, "n")}
     assert significant_digits("-0.00120300") == 4
     assert significant_digits("9" * DIGITS + "000") == DIGITS
 
 
-def test_missing_values_are_shorthand(tmp_path: Path) -> None:
-    """By their reason: what was left empty, and what there is no value of."""
+def test_missing_values_have_a_sign_in_excel(tmp_path: Path) -> None:
+    """By their reason: left empty by a rule, or without a value."""
     table = pa.table({"pay": pa.array([1.5, None])})
     release = release_of(tmp_path, table, [column("pay", pa.float64())])
     for words, mark in (([], NO_VALUE), (["Noised values below 3 are left empty; x."], LEFT_EMPTY)):
@@ -169,8 +176,8 @@ def test_missing_values_are_shorthand(tmp_path: Path) -> None:
         assert [row[0] for row in rows_below(tmp_path / FILE, ["pay"])] == [(1.5, "n"), (mark, "s")]
 
 
-def test_the_guidance_for_statistics(tmp_path: Path, size: str) -> None:
-    """A cover, contents that lead to every sheet, one table a sheet, named; nothing is merged.
+def test_workbooks_follow_guidance_for_statistics(tmp_path: Path, size: str) -> None:
+    """A cover, contents with links to all sheets, one named table per sheet, no merged cells.
 
     Tables of a long workbook have a name, but are not marked up.
     """
@@ -214,8 +221,8 @@ def test_the_guidance_for_statistics(tmp_path: Path, size: str) -> None:
     assert len(names) == len(book.worksheets) - 1
 
 
-def test_one_sheet_has_all_tables_of_a_query(tmp_path: Path) -> None:
-    """Every published number stands once, beside its keys; a table by fewer keys has totals."""
+def test_tables_of_a_query_share_a_sheet(tmp_path: Path) -> None:
+    """Every published number is there once; tables by fewer keys are totals."""
     folder = publish(tmp_path, "formats: excel\n")
     sheet = load_workbook(folder / FILE)["Table 1"]
     rows = [[cell.value for cell in row] for row in sheet.iter_rows(min_row=4)]
@@ -232,7 +239,7 @@ def test_one_sheet_has_all_tables_of_a_query(tmp_path: Path) -> None:
     assert at, "there is text below the table"
 
 
-def test_no_hour_and_no_machine_is_in_it(tmp_path: Path, size: str) -> None:
+def test_workbooks_contain_no_time_and_no_machine(tmp_path: Path, size: str) -> None:
     path = publish(tmp_path, "formats: excel\n") / FILE
     day = 1 if size == "small" else 31
     with zipfile.ZipFile(path) as archive:
@@ -241,7 +248,7 @@ def test_no_hour_and_no_machine_is_in_it(tmp_path: Path, size: str) -> None:
     assert re.findall(r"[0-9]{4}-[0-9T:-]*Z", core) == ["1980-01-01T00:00:00Z"] * 2
     assert str(tmp_path).encode() not in path.read_bytes()
     assert os.listdir(path.parent) == [path.name]
-    release = said_of_all(tmp_path / "other")
+    release = release_with_all_metadata(tmp_path / "other")
     names = EXPORT.write(release, tmp_path / "one")
     time.sleep(2.1)  # an archive's clock has two seconds
     EXPORT.write(release, tmp_path / "two")
@@ -249,7 +256,7 @@ def test_no_hour_and_no_machine_is_in_it(tmp_path: Path, size: str) -> None:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
-def test_heads_differ() -> None:
+def test_column_heads_are_unique() -> None:
     heads = unique_heads(["a", "A", "", "x" * 300, "x" * 301])
     assert len({head.casefold() for head in heads}) == 5
     assert all(0 < len(head) < 255 for head in heads)
@@ -258,7 +265,7 @@ def test_heads_differ() -> None:
 @pytest.mark.parametrize(
     "heads", [["a (3)", "a", "a"], ["a", "a", "a (2)", "a (3)"], ["x" * 240, "x" * 241, "x" * 300]]
 )
-def test_a_head_with_a_number_is_no_other_head(heads: list[str]) -> None:
+def test_numbered_heads_are_unique(heads: list[str]) -> None:
     assert len({head.casefold() for head in unique_heads(heads)}) == len(heads)
 
 
@@ -266,8 +273,8 @@ SAME = {"en": "Person"}
 
 
 @pytest.mark.parametrize("wide", [False, True])
-def test_what_has_one_label_is_told_apart(tmp_path: Path, wide: bool) -> None:
-    """Two values, two columns and two tables with one label each: names and codes are told."""
+def test_equal_labels_are_distinguished(tmp_path: Path, wide: bool) -> None:
+    """Two values, columns or tables with one label show their names and codes."""
     kinds = pa.string(), pa.string(), pa.int64(), pa.int64()
     rows = pa.table(
         {"sex": ["1", "2"] * 2, "k": ["a", "a", "b", "b"], "m": range(4), "n": range(4)}
@@ -281,8 +288,8 @@ def test_what_has_one_label_is_told_apart(tmp_path: Path, wide: bool) -> None:
     ]
     rows = rows.select([one.name for one in told])
     tables = [("t", rows, told), ("u", rows, told)]
-    made = by_hand(tmp_path, tables, ["sex"] if wide else [])
-    said = said_of_all(tmp_path / "other").record
+    made = handmade_release(tmp_path, tables, ["sex"] if wide else [])
+    said = release_with_all_metadata(tmp_path / "other").record
     labelled = tuple(replace(table, label={"en": "Titled"}) for table in made.metadata.tables)
     release = replace(
         made,
@@ -308,8 +315,8 @@ def test_what_has_one_label_is_told_apart(tmp_path: Path, wide: bool) -> None:
         ]
 
 
-def test_values_of_every_kind_are_told_by_their_labels(tmp_path: Path) -> None:
-    """Of keys and of chosen values; those without a label, and missing ones, as ever."""
+def test_values_of_every_type_are_shown_by_labels(tmp_path: Path) -> None:
+    """For keys and selected values; values without a label and missing ones are unchanged."""
     table = pa.table(
         {
             "old": pa.array([True, False]),
@@ -326,7 +333,7 @@ def test_values_of_every_kind_are_told_by_their_labels(tmp_path: Path) -> None:
     codes = CodeList(("cook", "sailor"), {"cook": {"en": "Koch"}})
     columns.append(column("job", pa.string(), codes=codes))
     heads = [name for key in first for name in (key, f"{key}, code")]
-    rows = rows_below(told(tmp_path, table, columns), [*heads, "job"])
+    rows = rows_below(write_workbook(tmp_path, table, columns), [*heads, "job"])
     assert [[cell[0] for cell in row] for row in rows] == [
         ["L", "true", "1", "1", "2024-01-01", "2024-01-01", "Koch"],
         ["false", "false", "L", "2", "L", "2024-01-02", NO_VALUE],
@@ -334,26 +341,26 @@ def test_values_of_every_kind_are_told_by_their_labels(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("limit", ["MOST_ROWS", "MOST_COLUMNS"])
-def test_what_no_sheet_takes_is_refused(
+def test_tables_too_large_for_a_sheet_are_refused(
     limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = pa.table({"k": ["a", "b"], "n": [1, 2]})
     columns = [key("k", pa.string(), ["a", "b"]), column("n", pa.int64())]
-    metadata = by_hand(tmp_path, [("t", table, columns)]).metadata
+    metadata = handmade_release(tmp_path, [("t", table, columns)]).metadata
     assert list(EXPORT.problems(metadata)) == []
     monkeypatch.setattr(workbook, limit, 1)
     (problem,) = EXPORT.problems(metadata)
     assert problem.message.startswith("'t': it has 2 ")
-    records = by_hand(
+    records = handmade_release(
         tmp_path, [("t", table, [column("k", pa.string(), Role.LABEL, "n")])]
     ).metadata
     assert [one.words for one in EXPORT.problems(records)] == ["no table has readable values"]
 
 
-def test_workbooks_that_say_the_same(tmp_path: Path) -> None:
-    """Compressed otherwise it is the same workbook; with another cell, sheet or part it is not."""
+def test_workbooks_with_the_same_content_are_equal(tmp_path: Path) -> None:
+    """With other compression it is equal; with another cell, sheet or part it is not."""
     table = pa.table({"n": [1, 2, 3]})
-    one = told(tmp_path / "one", table, [column("n", pa.int64())])
+    one = write_workbook(tmp_path / "one", table, [column("n", pa.int64())])
     other = tmp_path / "other.xlsx"
     with zipfile.ZipFile(one) as read, zipfile.ZipFile(other, "w", zipfile.ZIP_STORED) as write:
         for part in read.infolist():
@@ -379,7 +386,7 @@ def test_workbooks_that_say_the_same(tmp_path: Path) -> None:
         EXPORT.has_same_content(other, one)
 
 
-def test_escapes_are_those_of_the_standard() -> None:
+def test_excel_escapes_follow_the_standard() -> None:
     assert escape_text("a_x0041_b\x07") == "a_x005F_x0041_b_x0007_"
     assert escape_text("a_b\t\n") == "a_b\t\n"
 
@@ -391,14 +398,14 @@ LARGE = [(2000, room) for room in (8_000, 30_000, 70_000)]
 
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize(("rows", "room"), spread([*SMALL, *LARGE], 0.6))
-def test_a_disk_that_does_not_take_it_is_told_once(
+def test_full_disk_is_reported_once(
     tmp_path: Path, rows: int, room: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the system's error alone: nothing that the library leaves open tells of itself."""
+    """Only by the system's error: no file that the library leaves open warns."""
     monkeypatch.setattr(workbook, "IN_MEMORY", 100)
     n = column("n", pa.int64())
     large = release_of(tmp_path, pa.table({"n": range(rows)}), [n]) if rows else None
-    release, left = large or said_of_all(tmp_path), []
+    release, left = large or release_with_all_metadata(tmp_path), []
     monkeypatch.setattr(sys, "unraisablehook", left.append)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))

@@ -1,4 +1,4 @@
-"""JSON-stat 2.0: valid to its validator, every number to the last digit, sparse where it should be."""
+"""JSON-stat 2.0: valid, with every number to the last digit, and sparse if most cells are empty."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from jsonstat_validator import validate_jsonstat
 
 from dprelease.documents.metadata import Role
 from dprelease.exports.json_stat import EXPORT
-from tests.exports.build import by_hand, column, key, publish
+from tests.exports.build import column, handmade_release, key, publish
 from tests.exports.test_csv import KINDS
 
 KEYS = {
@@ -42,7 +42,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def rows_of(data: dict[str, Any]) -> dict[tuple[str, ...], dict[str, Any]]:
-    """Return the numbers of every cell, by its categories, as who reads JSON-stat finds them."""
+    """Return the numbers of every cell by its categories, as a reader of JSON-stat does."""
     metric = data["id"][-1]
     lists = [data["dimension"][name]["category"]["index"] for name in data["id"]]
     values = data["value"]
@@ -61,7 +61,7 @@ def as_text(value: object) -> str:
 
 @st.composite
 def cubes(draw: st.DrawFn) -> tuple[pa.Table, list[Any]]:
-    """Return a table of cells by keys with declared or private values, and what is said of it."""
+    """Return a table of cells by keys with declared or private values, and its metadata."""
     kinds = draw(st.lists(st.sampled_from([*KEYS]), max_size=2))
     declared = draw(st.booleans())
     cells = list(product(*(KEYS[kind] for kind in kinds)))
@@ -77,11 +77,11 @@ def cubes(draw: st.DrawFn) -> tuple[pa.Table, list[Any]]:
 
 
 @given(cubes())
-def test_every_number_survives(cube: tuple[pa.Table, list[Any]]) -> None:
+def test_json_stat_keeps_every_number(cube: tuple[pa.Table, list[Any]]) -> None:
     table, told = cube
     keys = [one.name for one in told if one.role == Role.KEY]
     with TemporaryDirectory() as folder:
-        EXPORT.write(by_hand(Path(folder), [("cube", table, told)]), Path(folder))
+        EXPORT.write(handmade_release(Path(folder), [("cube", table, told)]), Path(folder))
         data = read(Path(folder) / "json-stat/cube.json")
     found = rows_of(data)
     wanted = {tuple(as_text(row.pop(name)) for name in keys): row for row in table.to_pylist()}
@@ -97,8 +97,8 @@ def test_every_number_survives(cube: tuple[pa.Table, list[Any]]) -> None:
     assert len(data.get("status", {})) == len(missing)
 
 
-def test_a_release_is_valid_and_tells_what_a_number_is(tmp_path: Path) -> None:
-    """The status of a value is its quality; what stands beside it is a number of the metric."""
+def test_json_stat_is_valid_and_has_statuses(tmp_path: Path) -> None:
+    """The status of a value is its quality; companion columns are categories of the metric."""
     folder = publish(tmp_path, "formats: [json-stat]\n") / "json-stat"
     names = [path.name for path in sorted(folder.iterdir())]
     assert names == [
@@ -133,18 +133,20 @@ def test_a_release_is_valid_and_tells_what_a_number_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("rows", "dense"), [(8, True), (4, True), (3, False), (0, False)])
-def test_sparse_where_most_cells_have_no_row(rows: int, dense: bool, tmp_path: Path) -> None:
+def test_json_stat_is_sparse_if_most_cells_are_empty(
+    rows: int, dense: bool, tmp_path: Path
+) -> None:
     table = pa.table({"k": list(range(rows)), "n": list(range(rows))})
     told = [key("k", pa.int64(), range(8)), column("n", pa.int64())]
-    EXPORT.write(by_hand(tmp_path, [("t", table, told)]), tmp_path)
+    EXPORT.write(handmade_release(tmp_path, [("t", table, told)]), tmp_path)
     data = read(tmp_path / "json-stat/t.json")
     assert isinstance(data["value"], list) is dense
     assert sum(value["n"] is not None for value in rows_of(data).values()) == rows
 
 
-def test_what_has_no_numbers_is_no_cube(tmp_path: Path) -> None:
+def test_tables_without_numbers_are_no_json_stat(tmp_path: Path) -> None:
     told = [key("k", pa.string(), ["a"]), column("label", pa.string())]
-    release = by_hand(tmp_path, [("t", pa.table({"k": ["a"], "label": ["x"]}), told)])
+    release = handmade_release(tmp_path, [("t", pa.table({"k": ["a"], "label": ["x"]}), told)])
     assert [one.message for one in EXPORT.problems(release.metadata)] == [
         "no table has readable numbers"
     ]
@@ -152,5 +154,7 @@ def test_what_has_no_numbers_is_no_cube(tmp_path: Path) -> None:
 
 def test_a_key_called_metric_keeps_its_name(tmp_path: Path) -> None:
     told = [key("metric", pa.string(), ["a"]), column("n", pa.int64())]
-    EXPORT.write(by_hand(tmp_path, [("t", pa.table({"metric": ["a"], "n": [1]}), told)]), tmp_path)
+    EXPORT.write(
+        handmade_release(tmp_path, [("t", pa.table({"metric": ["a"], "n": [1]}), told)]), tmp_path
+    )
     assert read(tmp_path / "json-stat/t.json")["id"] == ["metric", "metric_"]

@@ -1,4 +1,4 @@
-"""Marginals for private-pgm: the noised counts themselves, in its order, with what was left out."""
+"""Marginals for private-pgm: the noisy counts in its order, and a list of omitted columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.mbi import EXPORT
-from tests.exports import made
+from tests.exports import full_release
 
 MORE = """\
   cube:
@@ -29,12 +29,12 @@ MORE = """\
       people: {count_distinct: person}
 output: out
 """
-RELEASE = made.RELEASE.replace("output: out\n", MORE)
+RELEASE = full_release.RELEASE.replace("output: out\n", MORE)
 
 
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> PublishedRelease:
-    return made.published(tmp_path_factory.mktemp("mbi"), RELEASE)
+    return full_release.publish_release(tmp_path_factory.mktemp("mbi"), RELEASE)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def index(folder: Path) -> dict[str, Any]:
     return record
 
 
-def test_each_query_is_a_group_with_its_domain(folder: Path) -> None:
+def test_mbi_groups_have_their_domain(folder: Path) -> None:
     groups = {(g["query"], g["column"]): g for g in index(folder)["groups"]}
     cliques = {place: [m["clique"] for m in g["measurements"]] for place, g in groups.items()}
     assert cliques == {
@@ -60,13 +60,16 @@ def test_each_query_is_a_group_with_its_domain(folder: Path) -> None:
         ("cube", "n"): [[], ["area"], ["old"], ["area", "old"]],
     }
     domain = groups["cube", "n"]["domain"]
-    assert (domain["attributes"], domain["shape"]) == (["area", "old"], [len(made.AREAS), 2])
-    assert domain["values"] == {"area": made.AREAS, "old": [False, True]}
+    assert (domain["attributes"], domain["shape"]) == (
+        ["area", "old"],
+        [len(full_release.AREAS), 2],
+    )
+    assert domain["values"] == {"area": full_release.AREAS, "old": [False, True]}
     days = ["2024-01-01", "2024-01-02", "2024-01-03"]
     assert groups["by_kind", "n"]["domain"]["values"]["day"] == days
 
 
-def test_vectors_are_the_noised_counts_in_row_major_order(
+def test_mbi_vectors_are_noisy_counts_in_row_major_order(
     release: PublishedRelease, folder: Path
 ) -> None:
     measured = {(m["query"], m["column"]): m for m in release.record.to_json()["measurements"]}
@@ -98,7 +101,7 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, (str, int)) else str(value)
 
 
-def test_what_is_no_marginal_is_left_out_with_the_reason(folder: Path) -> None:
+def test_mbi_lists_omitted_columns_with_reasons(folder: Path) -> None:
     left_out = {(one["table"], one["column"]): one["reason"] for one in index(folder)["left_out"]}
     wanted = {
         ("by_area", "n"): "finished for readers",
@@ -118,7 +121,7 @@ def test_what_is_no_marginal_is_left_out_with_the_reason(folder: Path) -> None:
     )
 
 
-def test_keys_that_are_found_are_no_domain(tmp_path: Path) -> None:
+def test_private_keys_are_no_mbi_domain(tmp_path: Path) -> None:
     asked = """\
 title: Found
 about: {languages: [en, de]}
@@ -132,7 +135,7 @@ queries:
     columns: {n: {count: "*", mechanism: gaussian}}
 output: out
 """
-    release = made.published(tmp_path, asked)
+    release = full_release.publish_release(tmp_path, asked)
     EXPORT.write(release, tmp_path)
     record = index(tmp_path / "mbi")
     assert record["groups"] == []
@@ -145,10 +148,10 @@ output: out
     ]
 
 
-def test_least_squares_of_the_vectors_are_the_release_s_own_estimates(
+def test_least_squares_of_mbi_vectors_equal_the_estimates(
     release: PublishedRelease, folder: Path
 ) -> None:
-    """So order, cliques and standard deviations are what they say, by another way."""
+    """This checks order, cliques and standard deviations independently."""
     (group,) = [g for g in index(folder)["groups"] if g["query"] == "agreed"]
     attributes, shape = group["domain"]["attributes"], group["domain"]["shape"]
     cells = np.eye(prod(shape)).reshape(*shape, prod(shape))
@@ -164,6 +167,8 @@ def test_least_squares_of_the_vectors_are_the_release_s_own_estimates(
     assert found.tolist() == pytest.approx(ours, abs=1e-4)
 
 
-def test_the_same_bytes_every_time(release: PublishedRelease, folder: Path, tmp_path: Path) -> None:
+def test_mbi_bytes_are_reproducible(
+    release: PublishedRelease, folder: Path, tmp_path: Path
+) -> None:
     for file in EXPORT.write(release, tmp_path):
         assert (tmp_path / file).read_bytes() == (folder.parent / file).read_bytes()

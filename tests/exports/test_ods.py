@@ -17,8 +17,8 @@ from dprelease.exports.workbooks import ods_book, workbook
 from dprelease.exports.workbooks.excel import EXPORT as EXCEL
 from dprelease.exports.workbooks.ods import EXPORT
 from dprelease.exports.workbooks.ods_book import column_letters
-from tests.exports import made
-from tests.exports.build import column, said_of_all
+from tests.exports import full_release
+from tests.exports.build import column, release_with_all_metadata
 from tests.exports.test_excel import FORMULAS, release_of
 
 STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
@@ -50,7 +50,7 @@ def cells_of_excel(file: Path) -> dict[str, dict[tuple[int, int], object]]:
 
 
 def check(file: Path) -> None:
-    """Check the archive, and that every style, link and range leads to something in it."""
+    """Check the archive, and that every style, link and range exists."""
     with zipfile.ZipFile(file) as archive:
         assert archive.namelist()[0] == "mimetype"
         first = archive.infolist()[0]
@@ -73,15 +73,15 @@ def check(file: Path) -> None:
 
 
 @pytest.mark.parametrize("release", ["two languages, consistent tables", "malice", "wide"])
-def test_the_cells_are_those_of_excel(
+def test_ods_cells_equal_those_of_excel(
     release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Numbers are numbers with all digits, and texts are texts, in the same cells."""
     monkeypatch.setattr(type(EXPORT), "ending", "xlsx")  # names of files are in texts
     if release == "two languages, consistent tables":
-        published = made.published(tmp_path)
+        published = full_release.publish_release(tmp_path)
     else:
-        published = said_of_all(tmp_path, ("sex",) if release == "wide" else ())
+        published = release_with_all_metadata(tmp_path, ("sex",) if release == "wide" else ())
     names, others = (one.write(published, tmp_path / "x") for one in (EXPORT, EXCEL))
     assert [one.replace("ods", "excel") for one in names] == others
     for name, other in zip(names, others, strict=True):
@@ -98,8 +98,8 @@ def test_the_cells_are_those_of_excel(
     assert any(isinstance(value, float) for cells in found.values() for value in cells.values())
 
 
-def test_texts_and_digits_survive(tmp_path: Path) -> None:
-    """Only characters that XML can't hold, and line ends, are written otherwise."""
+def test_ods_keeps_texts_and_digits(tmp_path: Path) -> None:
+    """Only characters that XML can't contain, and line ends, change."""
     texts = [
         *(text for text in FORMULAS if len(text) < 100),
         "two  spaces ",
@@ -121,9 +121,9 @@ def test_texts_and_digits_survive(tmp_path: Path) -> None:
         assert cells[number[0] + i, number[1]] == value
 
 
-def test_heads_stay_and_widths_are_declared(tmp_path: Path) -> None:
-    """Heads are repeated on pages; columns are as wide as in Excel; looks have number formats."""
-    names = EXPORT.write(said_of_all(tmp_path), tmp_path)
+def test_ods_repeats_heads_and_declares_widths(tmp_path: Path) -> None:
+    """Heads are repeated on pages; columns are as wide as in Excel; styles have number formats."""
+    names = EXPORT.write(release_with_all_metadata(tmp_path), tmp_path)
     with zipfile.ZipFile(tmp_path / names[0]) as archive:
         content = ElementTree.fromstring(archive.read("content.xml"))
         settings = archive.read("settings.xml").decode()
@@ -140,11 +140,11 @@ def test_heads_stay_and_widths_are_declared(tmp_path: Path) -> None:
     assert [column_letters(one) for one in (1, 26, 27, 702, 703)] == ["A", "Z", "AA", "ZZ", "AAA"]
 
 
-def test_rows_of_a_long_sheet_are_on_the_disk(
+def test_rows_of_long_ods_sheets_are_stored_on_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The bytes are the same whether rows are in memory or not, and no file is left."""
-    release = said_of_all(tmp_path)
+    release = release_with_all_metadata(tmp_path)
     (tmp_path / "a").mkdir()
     names = EXPORT.write(release, tmp_path / "a")
     monkeypatch.setattr(ods_book, "MEMORY", 1)

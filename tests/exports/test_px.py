@@ -1,4 +1,4 @@
-"""PX files: read back by a small reader of the format, every cell, text and language is there."""
+"""PX files: a small reader of the format finds every cell, text and language."""
 
 from __future__ import annotations
 
@@ -21,8 +21,16 @@ from dprelease.documents.metadata import Role, code_text
 from dprelease.exports.px.px_files import EXPORT
 from dprelease.exports.px.px_text import unique_texts
 from dprelease.query.quality import FEW_PEOPLE, SIGNS, UNDEFINED
-from tests.exports import made
-from tests.exports.build import HOSTILE, OTHER, by_hand, column, key, publish, said_of_all
+from tests.exports import full_release
+from tests.exports.build import (
+    HOSTILE,
+    OTHER,
+    column,
+    handmade_release,
+    key,
+    publish,
+    release_with_all_metadata,
+)
 from tests.exports.test_json_stat import cubes
 
 TOKEN = re.compile(r'\s*("[^"]*"|[^\s",;=()\[\]]+|[",;=()\[\]])')
@@ -50,7 +58,7 @@ class PxFile:
 
 
 def read(path: Path) -> PxFile:
-    """Read a file as its specification says, and check what holds for all files."""
+    """Read a file by its specification, and check rules for all files."""
     raw = path.read_bytes()
     text = raw.decode("utf-8")
     assert not raw.startswith(b"\xef\xbb\xbf")
@@ -107,7 +115,7 @@ def _entries(head: str) -> Iterator[tuple[tuple[str, str, tuple[str, ...]], list
 
 def with_facts(release: Any, folder: Path) -> Any:
     """Return a release made by hand, with a guarantee and a declaration."""
-    record = said_of_all(folder / "facts").record
+    record = release_with_all_metadata(folder / "facts").record
     return replace(release, record=record.model_copy(update={"files": release.record.files}))
 
 
@@ -116,11 +124,11 @@ def checked_value(cell: str) -> Decimal | None:
 
 
 @given(cubes())
-def test_every_number_survives(cube: tuple[pa.Table, list[Any]]) -> None:
+def test_px_keeps_every_number(cube: tuple[pa.Table, list[Any]]) -> None:
     table, columns = cube
     with TemporaryDirectory() as name:
         folder = Path(name)
-        release = with_facts(by_hand(folder, [("cube", table, columns)]), folder)
+        release = with_facts(handmade_release(folder, [("cube", table, columns)]), folder)
         assume(not list(EXPORT.problems(release.metadata)))
         assert EXPORT.write(release, folder) == ["px/cube.px"]
         found = read(folder / "px/cube.px")
@@ -153,8 +161,8 @@ def _codes(one: Any, table: pa.Table) -> list[str]:
     return [code_text(value) for value in values]
 
 
-def test_a_release_as_statistics_offices_publish_it(tmp_path: Path) -> None:
-    """Each number has its margin and its quality; keys have labels; notes say how to read them."""
+def test_px_has_margins_quality_labels_and_notes(tmp_path: Path) -> None:
+    """Each number has a margin and a quality; keys have labels; notes explain them."""
     folder = publish(tmp_path, "formats: [px]\n")
     found = read(folder / "px/cells_city_sex.px")
     table = pq.read_table(folder / "cells_city_sex.parquet")
@@ -180,9 +188,9 @@ def test_a_release_as_statistics_offices_publish_it(tmp_path: Path) -> None:
     assert found.values("AGGREGALLOWED") == ["NO"]
 
 
-def test_all_that_can_be_said_in_two_languages(tmp_path: Path) -> None:
-    """Texts have no quotation marks, labels stay different, and cells without numbers have dots."""
-    EXPORT.write(said_of_all(tmp_path), tmp_path)
+def test_px_in_two_languages_with_hostile_texts(tmp_path: Path) -> None:
+    """Texts have no quotation marks, labels stay unique, and cells without numbers have dots."""
+    EXPORT.write(release_with_all_metadata(tmp_path), tmp_path)
     found = read(tmp_path / "px/tables/pay.px")
     plain = HOSTILE.replace('"', "'")
     assert found.values("LANGUAGES") == ["en", "fr"]
@@ -218,9 +226,9 @@ def test_all_that_can_be_said_in_two_languages(tmp_path: Path) -> None:
     assert found.values("VALUENOTE", "Indicateur", texts[0], language="fr")[0].endswith("##Seul")
 
 
-def test_estimates_and_integer_tables_refer_to_each_other(tmp_path: Path) -> None:
-    """Each says which of the two to quote; numbers below 0 are explained where they occur."""
-    release = made.published(tmp_path)
+def test_px_estimates_and_integer_tables_are_linked(tmp_path: Path) -> None:
+    """Each states which of the two to quote; negative numbers are explained where they occur."""
+    release = full_release.publish_release(tmp_path)
     EXPORT.write(release, tmp_path / "x")
     notes = {}
     for folder in ("estimates", "tables"):
@@ -234,14 +242,14 @@ def test_estimates_and_integer_tables_refer_to_each_other(tmp_path: Path) -> Non
     assert "estimates/agreed_3.px" in notes["tables"]
 
 
-def test_long_labels_and_empty_tables(tmp_path: Path) -> None:
+def test_px_limits_labels_and_fills_empty_tables(tmp_path: Path) -> None:
     """A value has at most 256 characters; a variable of a table without rows has one value."""
     long = ["x" * 300, "x" * 299, "x" * 256]
     columns = [key("k", pa.string(), long), column("n", pa.int64())]
     some = pa.table({"k": long, "n": [1, 2, 3]})
     private = [key("word", pa.string(), None), column("n", pa.int64())]
     none = pa.table({"word": pa.array([], pa.string()), "n": pa.array([], pa.int64())})
-    release = by_hand(tmp_path, [("some", some, columns), ("none", none, private)])
+    release = handmade_release(tmp_path, [("some", some, columns), ("none", none, private)])
     EXPORT.write(with_facts(release, tmp_path), tmp_path)
     assert read(tmp_path / "px/some.px").cells == ["1", "2", "3"]
     assert read(tmp_path / "px/none.px").cells == ['"."']
@@ -256,9 +264,9 @@ def test_long_labels_and_empty_tables(tmp_path: Path) -> None:
         ([], "no table has readable numbers"),
     ],
 )
-def test_tables_that_are_no_full_cube(keys: list[Any], problem: str, tmp_path: Path) -> None:
+def test_incomplete_cubes_are_refused_for_px(keys: list[Any], problem: str, tmp_path: Path) -> None:
     values = [column("n", pa.int64())] if keys else [column("word", pa.string())]
     arrays = {one.name: pa.array([], one.kind) for one in [*keys, *values]}
-    release = by_hand(tmp_path, [("t", pa.table(arrays), [*keys, *values])])
+    release = handmade_release(tmp_path, [("t", pa.table(arrays), [*keys, *values])])
     (found,) = EXPORT.problems(release.metadata)
     assert problem in found.message

@@ -1,4 +1,4 @@
-"""Releases with formats: told by the manifest, all or nothing, made again by who verifies them."""
+"""Releases with formats: listed in the manifest, written completely, rewritten by `verify`."""
 
 from __future__ import annotations
 
@@ -38,29 +38,29 @@ from tests.verification.forging import at, opinion, places, read, seal
 
 
 @pytest.fixture(autouse=True)
-def once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the same noise not be priced twice over."""
+def cached_second_opinion(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compute the privacy loss of the same noise only once."""
     monkeypatch.setattr("dprelease.verification.second_opinion.second_opinion", opinion)
 
 
 @pytest.fixture(scope="module")
-def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def published_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return publish(tmp_path_factory.mktemp("released"))
 
 
 @pytest.fixture
-def folder(released: Path, tmp_path: Path) -> Path:
+def folder(published_folder: Path, tmp_path: Path) -> Path:
     """A copy that a test may change."""
-    return shutil.copytree(released, tmp_path / "copy")
+    return shutil.copytree(published_folder, tmp_path / "copy")
 
 
 def codes(folder: Path) -> list[str]:
     return [finding.code for finding in dprelease.verify(folder).findings]
 
 
-def test_a_release_in_all_formats(released: Path) -> None:
-    """The manifest lists every file by its digest, and verify makes all of them again."""
-    record = read(released)
+def test_release_in_all_formats_is_verified(published_folder: Path) -> None:
+    """The manifest lists every file with its digest, and `verify` writes all of them again."""
+    record = read(published_folder)
     assert [part["format"] for part in record["exports"]] == [
         "csv",
         "excel",
@@ -69,29 +69,35 @@ def test_a_release_in_all_formats(released: Path) -> None:
         "px",
         "datapackage",
     ]
-    report = dprelease.verify(released)
+    report = dprelease.verify(published_folder)
     assert report.ok, report.findings
     for part in record["exports"]:
         assert f"the files of the format {part['format']} follow from the tables" in report.checked
     listed = {file["name"] for part in (record, *record["exports"]) for file in part["files"]}
-    there = {p.relative_to(released).as_posix() for p in released.rglob("*") if p.is_file()}
+    there = {
+        p.relative_to(published_folder).as_posix()
+        for p in published_folder.rglob("*")
+        if p.is_file()
+    }
     assert there == listed | {"manifest.json"}
 
 
-def test_the_same_tables_are_the_same_bytes(released: Path, tmp_path: Path) -> None:
-    """No clock and no random name is in any file."""
+def test_exported_bytes_are_reproducible(published_folder: Path, tmp_path: Path) -> None:
+    """No file contains a time or a random name."""
     again = publish(tmp_path)
-    for path in released.rglob("*"):
+    for path in published_folder.rglob("*"):
         if path.is_file():
-            assert path.read_bytes() == (again / path.relative_to(released)).read_bytes(), path
+            assert path.read_bytes() == (again / path.relative_to(published_folder)).read_bytes(), (
+                path
+            )
 
 
-def test_formats_change_no_number(released: Path, tmp_path: Path) -> None:
-    """Tables are the same with and without, and so is the manifest but for what was declared."""
+def test_formats_change_no_number(published_folder: Path, tmp_path: Path) -> None:
+    """Tables and manifest are the same with and without, except for the declaration."""
     plain = publish(tmp_path, more="")
     for path in plain.glob("*.parquet"):
-        assert path.read_bytes() == (released / path.name).read_bytes()
-    record, other = read(plain), read(released)
+        assert path.read_bytes() == (published_folder / path.name).read_bytes()
+    record, other = read(plain), read(published_folder)
     differ = {name for name in {*record, *other} if record.get(name) != other.get(name)}
     assert differ == {"declaration", "digest", "exports"}
 
@@ -104,8 +110,8 @@ def every_export(record: dict[str, Any]) -> list[tuple[int, str]]:
     ]
 
 
-def test_every_exported_file_counts(folder: Path) -> None:
-    """One that was changed is found; with a manifest that was sealed again, still."""
+def test_changed_exported_files_are_found(folder: Path) -> None:
+    """Also if the manifest is sealed again."""
     record = read(folder)
     kinds = {(i, Path(name).suffix): name for i, name in every_export(record)}
     for (i, _), name in kinds.items():
@@ -126,7 +132,7 @@ def test_every_exported_file_counts(folder: Path) -> None:
 
 
 def forgeries(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return manifests that tell of formats otherwise than was declared."""
+    """Return manifests whose formats differ from the declared ones."""
     made = {}
     for what in ("none", "empty", "less", "order", "file", "packages", "twice"):
         forged = made[what] = json.loads(json.dumps(record))
@@ -148,8 +154,8 @@ def forgeries(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return made
 
 
-def test_manifests_that_tell_of_formats_otherwise(folder: Path) -> None:
-    """What the manifest no longer lists is taken out of the folder as well, and put back."""
+def test_forged_format_lists_are_found(folder: Path) -> None:
+    """Files that the manifest no longer lists are removed from the folder, too."""
     record = read(folder)
     for what, forged in forgeries(record).items():
         seal(folder, forged)
@@ -166,8 +172,8 @@ def test_manifests_that_tell_of_formats_otherwise(folder: Path) -> None:
             (folder / name).write_bytes(raw)
 
 
-def test_every_place_of_what_is_said_of_formats(folder: Path) -> None:
-    """Nothing of it can be edited but the versions of packages, which others may have."""
+def test_forged_values_of_formats_are_found(folder: Path) -> None:
+    """Only versions of packages may be edited."""
     record = read(folder)
     free = []
     for spot in places(record["exports"]):
@@ -189,8 +195,8 @@ def test_every_place_of_what_is_said_of_formats(folder: Path) -> None:
     ]
 
 
-def test_other_versions_are_read_back(folder: Path) -> None:
-    """What another version of a package has written has to say the same, not to be the same."""
+def test_files_of_other_package_versions_are_compared(folder: Path) -> None:
+    """Files of another package version need the same content, not the same bytes."""
     record = read(folder)
     book, part = folder / "excel/release.xlsx", record["exports"][1]
     part["packages"]["xlsxwriter"] = "3.1.0"
@@ -212,13 +218,13 @@ def test_other_versions_are_read_back(folder: Path) -> None:
     assert codes(folder) == ["DP-VERIFY-023"]
 
 
-def test_a_foreign_file_beside_exports_is_found(folder: Path) -> None:
+def test_foreign_file_among_exports_is_found(folder: Path) -> None:
     (folder / "csv/more.csv").write_text("x")
     assert codes(folder) == ["DP-VERIFY-005"]
 
 
-def test_a_release_with_formats_is_replaced(tmp_path: Path) -> None:
-    """And one that holds something else beside its exports is not."""
+def test_release_with_formats_is_replaced(tmp_path: Path) -> None:
+    """A folder with other files is not."""
     publish(tmp_path)
     declaration = read_declaration(tmp_path / "release.yaml")
     folder = run(declaration, overwrite=True)
@@ -228,10 +234,10 @@ def test_a_release_with_formats_is_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("failing", ["csv", "excel", "ods", "json-stat", "px", "datapackage"])
-def test_a_format_that_fails_leaves_nothing(
+def test_failed_format_leaves_nothing(
     failing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor does a run that is ended between two of them."""
+    """Nor does a run that is interrupted between two formats."""
     from dprelease.exports.registry import export_format
 
     def fail(*_args: object) -> list[str]:
@@ -254,8 +260,8 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("more", REFUSED)
-def test_what_can_not_be_had_is_told_by_check_plan_and_run(more: str, tmp_path: Path) -> None:
-    """Before anything is read: there is no source at all."""
+def test_impossible_formats_are_refused_by_all_commands(more: str, tmp_path: Path) -> None:
+    """Before anything is read: there is no source."""
     code, spot = REFUSED[more]
     path = write(tmp_path, more)
     (tmp_path / "people.csv").unlink()
@@ -267,8 +273,8 @@ def test_what_can_not_be_had_is_told_by_check_plan_and_run(more: str, tmp_path: 
         assert finding["line"]
 
 
-def test_a_table_whose_rows_nobody_knows_is_no_sheet(tmp_path: Path) -> None:
-    """It is one afterwards, and a text or a cube at once."""
+def test_tables_of_private_keys_are_no_sheets_in_a_run(tmp_path: Path) -> None:
+    """They can be exported afterwards; CSV and cubes work at once."""
     release = RELEASE.replace("output: out\n", WORDS_TOO)
     path = write(tmp_path, ALL, release)
     with pytest.raises(DpReleaseError, match=r"(?s)format excel: 'words'.*format ods: 'words'"):
@@ -284,8 +290,8 @@ def test_a_table_whose_rows_nobody_knows_is_no_sheet(tmp_path: Path) -> None:
 FAMILY = "formats: [csv, excel, ods, json-stat, px, datapackage]\nwide: [sex]\n"
 
 
-def test_tables_that_agree(tmp_path: Path) -> None:
-    """Estimates and whole tables are published; measurements are for who checks, persons no cells."""
+def test_consistent_tables_have_all_formats(tmp_path: Path) -> None:
+    """Estimates and integer tables are exported; measurements and synthetic persons are not."""
     asked = area_family.write_family(
         tmp_path, consistent="{non_negative: true, publish: {records: true}}"
     )
@@ -305,8 +311,8 @@ def test_tables_that_agree(tmp_path: Path) -> None:
         assert int(row["n"]) == int(row["n.f"]) + int(row["n.m"])
 
 
-def test_a_release_that_a_ledger_paid_for(tmp_path: Path) -> None:
-    """Its entry is over what the manifest says of formats as well."""
+def test_ledger_entry_covers_the_formats(tmp_path: Path) -> None:
+    """The ledger entry includes the format list of the manifest."""
     path = write(tmp_path, ALL + "ledger: ledger.sqlite\n")
     account = account_of("office/people", "person", "add_remove", "100", "1e-5", None)
     Ledger(tmp_path / "ledger.sqlite").open_account(account)
@@ -351,10 +357,8 @@ formats: [csv]
 @pytest.mark.each
 @pytest.mark.parametrize("kind", ["records", "messages"])
 @pytest.mark.parametrize("name", [*FORMATS, "wide"])
-def test_every_format_of_records_and_messages_is_had_or_refused(
-    name: str, kind: str, tmp_path: Path
-) -> None:
-    """By `check`, at its place: what is left is what `OF_RECORDS` lists."""
+def test_formats_of_records_are_written_or_refused(name: str, kind: str, tmp_path: Path) -> None:
+    """By `check`, with a location; `OF_RECORDS` lists the supported ones."""
     write(tmp_path)
     asked = "wide: [city]" if name == "wide" else f"formats: [parquet, {name}]"
     path, text = tmp_path / "other.yaml", LOCAL if kind == "records" else PARTIES
@@ -371,7 +375,7 @@ def test_every_format_of_records_and_messages_is_had_or_refused(
 
 
 def test_single_records_have_formats(tmp_path: Path) -> None:
-    """Each is tried by `check`, listed, remade by `verify`, and says what Parquet says."""
+    """Each is tested by `check`, listed, rewritten by `verify`, and equals Parquet."""
     write(tmp_path)
     path, people = tmp_path / "other.yaml", tmp_path / "people.yaml"
     path.write_text(LOCAL.replace("[csv]", f"[{', '.join(OF_RECORDS)}]"))
@@ -405,7 +409,7 @@ def test_single_records_have_formats(tmp_path: Path) -> None:
     assert {one.code for one in dprelease.verify(folder).findings} == {"DP-VERIFY-023"}
 
 
-def test_export_writes_outside_of_the_sealed_folder(folder: Path) -> None:
+def test_export_writes_outside_the_release_folder(folder: Path) -> None:
     before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
     done = CliRunner().invoke(
         app, ["export", str(folder), "--to", "csv", "--to", "datapackage", "--json"]
@@ -427,8 +431,8 @@ def test_export_writes_outside_of_the_sealed_folder(folder: Path) -> None:
     assert (again.exit_code, "DP-EXPORT-006" in again.output) == (2, True)
 
 
-def test_export_in_some_languages(tmp_path: Path) -> None:
-    """All of the release's languages by default; a selection decides also which one is the first."""
+def test_export_in_selected_languages(tmp_path: Path) -> None:
+    """All languages of the release by default; a selection also decides which is the first."""
     about = "about: {publisher: Office, languages: [fr, de]}\n"
     folder = publish(tmp_path, about + "formats: [excel]\n")
     for languages, names, cover in (
@@ -444,8 +448,8 @@ def test_export_in_some_languages(tmp_path: Path) -> None:
     assert dprelease.verify(folder).ok
 
 
-def test_what_export_refuses(folder: Path) -> None:
-    """A folder inside of the release, a release that was changed, a word that is no format."""
+def test_wrong_exports_are_refused(folder: Path) -> None:
+    """A folder inside the release, a changed release, an unknown format."""
     with pytest.raises(DpReleaseError, match="DP-REPORT-003"):
         export(folder, ["csv"], languages=["fr"])
     with pytest.raises(DpReleaseError, match="DP-EXPORT-007"):
@@ -457,10 +461,10 @@ def test_what_export_refuses(folder: Path) -> None:
     assert [p.name for p in folder.parent.iterdir() if "export" in p.name] == []
 
 
-def test_a_release_that_another_takes_the_place_of_is_not_exported(
+def test_release_replaced_during_export_is_not_exported(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its manifest would stand beside tables of the other; nothing is left."""
+    """Otherwise, manifest and tables would be of different releases; nothing is left."""
     write_csv = csv_files.CsvFiles.write
 
     def replaced(self: Any, release: Any, target: Path) -> list[str]:
@@ -474,7 +478,7 @@ def test_a_release_that_another_takes_the_place_of_is_not_exported(
     assert [p.name for p in folder.parent.iterdir() if "target" in p.name] == []
 
 
-def test_an_export_that_fails_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_export_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_args: object) -> list[str]:
         raise OSError(28, "No space left on device")
 
@@ -493,7 +497,7 @@ def test_an_export_that_fails_leaves_nothing(folder: Path, monkeypatch: pytest.M
         "tempfile.mkdtemp",
     ],
 )
-def test_a_full_disk_of_who_verifies_tells_nothing_of_the_release(
+def test_full_disk_of_verify_does_not_blame_the_release(
     folder: Path, monkeypatch: pytest.MonkeyPatch, fails: str
 ) -> None:
     def fail(*_args: object, **_more: object) -> list[str]:
@@ -504,10 +508,10 @@ def test_a_full_disk_of_who_verifies_tells_nothing_of_the_release(
         dprelease.verify(folder)
 
 
-def test_a_package_that_is_not_installed(
+def test_missing_package_of_a_format(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Releases are refused with the line that installs it; of published ones it is noted."""
+    """Runs are refused with the install command; `verify` adds a note."""
     monkeypatch.setattr("dprelease.exports.registry.versions_of", lambda export: {})
     with pytest.raises(DpReleaseError, match=r"pip install 'dprelease\[excel\]'"):
         run(read_declaration(write(tmp_path / "new")))

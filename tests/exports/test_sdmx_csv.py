@@ -1,4 +1,4 @@
-"""SDMX-CSV and its structures: pysdmx, DuckDB and pandas read them, and every value is there."""
+"""SDMX-CSV and its structures: pysdmx, DuckDB and pandas read every value."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dprelease.exports.sdmx.identifiers import RESERVED, component_id, decode_id
 from dprelease.exports.sdmx.sdmx_cubes import cubes_of
 from dprelease.exports.sdmx_csv import EXPORT, texts_of
 from dprelease.tables import formats
-from tests.exports import made
+from tests.exports import full_release
 
 Row = Mapping[str, Any]
 STRUCTURE = "sdmx-csv/structure.xml"
@@ -52,7 +52,7 @@ BESIDE = {
 
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> PublishedRelease:
-    return made.published(tmp_path_factory.mktemp("sdmx"))
+    return full_release.publish_release(tmp_path_factory.mktemp("sdmx"))
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def by_pysdmx(path: Path, structure: Path) -> list[Row]:
 
 
 def _text(value: Any) -> str | None:
-    """Return a cell as text; codes of truth values are taken for such by pysdmx (1.21)."""
+    """Return a cell as text; pysdmx (1.21) reads codes such as true as booleans."""
     if pd.isna(value) or value == "":
         return None
     return plain(value).lower() if value in ("True", "False") else plain(value)
@@ -103,10 +103,10 @@ def observations(release: PublishedRelease) -> Iterator[tuple[str, dict[tuple[st
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_every_value_is_read_back(
+def test_sdmx_readers_find_every_value(
     read: Callable[[Path, Path], list[Row]], release: PublishedRelease, folder: Path
 ) -> None:
-    close = rounded if read is by_pysdmx else lambda x: x
+    close = approximately if read is by_pysdmx else lambda x: x
     several = 0
     for name, cells in observations(release):
         rows = read(folder / "sdmx-csv" / f"{name}.csv", folder / STRUCTURE)
@@ -126,7 +126,7 @@ def test_every_value_is_read_back(
     assert several > 140
 
 
-def rounded(value: Any) -> Any:
+def approximately(value: Any) -> Any:
     """Return what a reader that parses floats quickly may make of a value."""
     return pytest.approx(value, rel=1e-15) if isinstance(value, float) else value
 
@@ -142,7 +142,9 @@ def number(text: str | None, like: Any) -> Any:
     return int(float(text)) if isinstance(like, int) else type(like)(text)
 
 
-def test_statuses_tell_empty_and_unreliable_cells(release: PublishedRelease, folder: Path) -> None:
+def test_sdmx_statuses_of_empty_and_unreliable_cells(
+    release: PublishedRelease, folder: Path
+) -> None:
     """Left empty by the rule, missing without one, unreliable, and all others."""
     seen = set()
     for name, cells in observations(release):
@@ -159,7 +161,7 @@ def test_statuses_tell_empty_and_unreliable_cells(release: PublishedRelease, fol
     assert seen == {("A", "F"), ("U", "F"), ("Q", "N"), ("O", "F")}
 
 
-def test_constants_of_a_measure(release: PublishedRelease, folder: Path) -> None:
+def test_sdmx_constants_of_a_measure(release: PublishedRelease, folder: Path) -> None:
     rows = by_duckdb(folder / "sdmx-csv/by_area.csv", folder / STRUCTURE)
     names = ("MEASURE", "CONFIDENCE_LEVEL", "UNIT_MEASURE", "DECIMALS")
     assert {tuple(row[name] for name in names) for row in rows} == {
@@ -172,8 +174,8 @@ def test_constants_of_a_measure(release: PublishedRelease, folder: Path) -> None
     assert first == ["dataflow", "Office_of_Statistics:by_area(1.2.0)", "I", "2024"]
 
 
-def test_the_structures_are_valid_and_complete(release: PublishedRelease, folder: Path) -> None:
-    """By the standard's own XML Schema; columns of the files are components, their values codes."""
+def test_sdmx_structures_are_valid_and_complete(release: PublishedRelease, folder: Path) -> None:
+    """By the XML Schema of the standard; columns of files are components, and values codes."""
     message = read_sdmx(folder / STRUCTURE, validate=True)
     definitions = [s for s in message.structures if isinstance(s, DataStructureDefinition)]
     lists = {s.id: {c.id for c in s.items} for s in message.structures if isinstance(s, Codelist)}
@@ -191,7 +193,7 @@ def test_the_structures_are_valid_and_complete(release: PublishedRelease, folder
     assert coded > 40
 
 
-def test_labels_are_there_in_every_language(release: PublishedRelease, folder: Path) -> None:
+def test_sdmx_has_labels_in_every_language(release: PublishedRelease, folder: Path) -> None:
     root = ElementTree.parse(folder / STRUCTURE).getroot()
     told = {(found.get(LANG), found.text) for found in root.iter() if found.get(LANG)}
     wanted = set()
@@ -207,15 +209,15 @@ def test_labels_are_there_in_every_language(release: PublishedRelease, folder: P
     assert wanted <= told
 
 
-def test_codes_keep_the_values_that_they_stand_for(folder: Path) -> None:
+def test_sdmx_codes_keep_their_values(folder: Path) -> None:
     root = ElementTree.parse(folder / STRUCTURE).getroot()
     codes = root.findall(".//str:Codelist[@id='CL_area']/str:Code", NAMES)
     title = "com:Annotations/com:Annotation[com:AnnotationType='VALUE']/com:AnnotationTitle"
     values = [code.findtext(title, code.get("id"), NAMES) for code in codes]
-    assert values == made.AREAS
+    assert values == full_release.AREAS
 
 
-def test_the_same_bytes_whatever_the_batches(
+def test_sdmx_bytes_do_not_depend_on_batches(
     release: PublishedRelease, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(formats, "BATCH_ROWS", 3)
@@ -223,7 +225,9 @@ def test_the_same_bytes_whatever_the_batches(
         assert (tmp_path / file).read_bytes() == (folder / file).read_bytes()
 
 
-def changed(metadata: Metadata, name: str, change: Callable[[ColumnMetadata], Any]) -> Metadata:
+def change_column(
+    metadata: Metadata, name: str, change: Callable[[ColumnMetadata], Any]
+) -> Metadata:
     """Return metadata in which one column of the first table is another."""
     first, *others = metadata.tables
     columns = tuple(change(c) if c.name == name else c for c in first.columns)
@@ -233,30 +237,30 @@ def changed(metadata: Metadata, name: str, change: Callable[[ColumnMetadata], An
 @pytest.mark.each
 @pytest.mark.parametrize("name", sorted(RESERVED))
 @pytest.mark.parametrize("writing", [str.lower, str.upper, str.title])
-def test_reserved_names_of_keys_are_refused_with_their_place(
+def test_reserved_key_names_are_refused(
     release: PublishedRelease, name: str, writing: Callable[[str], str]
 ) -> None:
-    other = changed(release.metadata, "area", lambda c: replace(c, name=writing(name)))
+    other = change_column(release.metadata, "area", lambda c: replace(c, name=writing(name)))
     (found,) = EXPORT.problems(other)
     assert (found.table, found.column) == ("by_area", writing(name))
 
 
 @pytest.mark.parametrize("name", ["n", "action", "measure", "OBS_VALUE"])
-def test_values_may_have_any_name(release: PublishedRelease, name: str) -> None:
+def test_sdmx_measures_may_have_any_name(release: PublishedRelease, name: str) -> None:
     """They are codes of MEASURE, which reserves none."""
-    other = changed(release.metadata, "n", lambda c: replace(c, name=name))
+    other = change_column(release.metadata, "n", lambda c: replace(c, name=name))
     assert list(EXPORT.problems(other)) == []
 
 
-def test_nothing_else_is_refused(release: PublishedRelease) -> None:
+def test_sdmx_accepts_other_columns(release: PublishedRelease) -> None:
     assert list(EXPORT.problems(release.metadata)) == []
 
 
-def test_what_tables_say_differently_of_a_key_is_kept_apart(
+def test_different_labels_of_a_key_get_own_concepts(
     release: PublishedRelease, tmp_path: Path
 ) -> None:
-    """Two tables with other labels of one key, or other codes, have concepts and lists of their own."""
-    other = changed(
+    """Tables with other labels or codes of a key have their own concepts and lists."""
+    other = change_column(
         release.metadata,
         "Größe",
         lambda c: replace(c, label={"en": "Height"}, codes=CodeList(("klein", "groß", "?"))),
@@ -279,16 +283,16 @@ def test_what_tables_say_differently_of_a_key_is_kept_apart(
 HOSTILE = "]]><script>alert(1)</script> & \"q\" 'p' \x01\x0b\ufffe =HYPERLINK() \u202e"
 
 
-def test_timestamps_are_those_of_xml_schema() -> None:
+def test_sdmx_timestamps_follow_xml_schema() -> None:
     times = pa.array([datetime(2024, 2, 29, 23, 59, 1), None], pa.timestamp("us"))
     assert texts_of(times) == ["2024-02-29T23:59:01", None]
 
 
-def test_hostile_labels_are_text(release: PublishedRelease, tmp_path: Path) -> None:
-    other = changed(
+def test_hostile_sdmx_labels_are_texts(release: PublishedRelease, tmp_path: Path) -> None:
+    other = change_column(
         release.metadata,
         "area",
-        lambda c: replace(c, label={"en": HOSTILE}, codes=CodeList((HOSTILE, *made.AREAS))),
+        lambda c: replace(c, label={"en": HOSTILE}, codes=CodeList((HOSTILE, *full_release.AREAS))),
     )
     EXPORT.write(replace(release, metadata=other), tmp_path)
     read_sdmx(tmp_path / STRUCTURE, validate=True)
@@ -299,10 +303,12 @@ def test_hostile_labels_are_text(release: PublishedRelease, tmp_path: Path) -> N
     assert decode_id(code.get("id")) == HOSTILE
 
 
-def test_a_release_of_which_nothing_is_said(release: PublishedRelease, tmp_path: Path) -> None:
-    """No agency, period, label or unit: still valid, and no field is made up."""
+def test_release_without_metadata_is_valid_sdmx(release: PublishedRelease, tmp_path: Path) -> None:
+    """No agency, period, label or unit: still valid, and no field is invented."""
     tables = tuple(
-        TableMetadata(t.name, t.file, t.query, tuple(map(bare, t.columns)), t.rows, t.measured)
+        TableMetadata(
+            t.name, t.file, t.query, tuple(map(without_labels, t.columns)), t.rows, t.measured
+        )
         for t in release.metadata.tables
     )
     about = About("A title")
@@ -314,9 +320,9 @@ def test_a_release_of_which_nothing_is_said(release: PublishedRelease, tmp_path:
     assert "TIME_PERIOD" not in header
     assert "UNIT_MEASURE" not in header
     (found,) = get_datasets(tmp_path / "sdmx-csv/by_area.csv", tmp_path / STRUCTURE)
-    assert set(found.data["area"]) == set(made.AREAS)
+    assert set(found.data["area"]) == set(full_release.AREAS)
 
 
-def bare(column: ColumnMetadata) -> ColumnMetadata:
+def without_labels(column: ColumnMetadata) -> ColumnMetadata:
     codes = column.codes if column.role is Role.VALUE else None
     return ColumnMetadata(column.name, column.kind, column.role, column.of, codes=codes)

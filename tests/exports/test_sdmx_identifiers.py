@@ -1,4 +1,4 @@
-"""Identifiers of SDMX: legal for every text, never the same for two, and read back."""
+"""SDMX identifiers: valid and unique for every text, and decodable."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ CODES, COMPONENTS = r"[A-Za-z0-9_@$\-]+", r"[A-Za-z][A-Za-z0-9_\-]*"
 
 @pytest.mark.parametrize("make", [code_id, component_id])
 @given(text=st.one_of(st.text(st.characters(codec="utf-8"), max_size=20), NEAR_ESCAPES))
-def test_every_text_has_a_legal_identifier_that_reads_back(make, text: str) -> None:
-    """Reading back is what makes it injective."""
+def test_sdmx_identifiers_are_valid_and_decodable(make, text: str) -> None:
+    """Decoding proves that they are unique."""
     if make is component_id and not text:
         return
     found = make(text)
@@ -42,7 +42,7 @@ def test_every_text_has_a_legal_identifier_that_reads_back(make, text: str) -> N
         ("NA", "NA"), ("-5", "-5"), ("X_x_a", "X_x005F_x_a"),
     ],
 )  # fmt: skip
-def test_codes(value: str, code: str) -> None:
+def test_sdmx_code_ids(value: str, code: str) -> None:
     assert code_id(value) == code
     assert decode_id(code) == value
 
@@ -51,11 +51,11 @@ def test_codes(value: str, code: str) -> None:
     ("name", "found"),
     [("state", "state"), ("Größe", "Gr_x00F6__x00DF_e"), ("_a", "X_x__a"), ("1st", "X_x_1st")],
 )
-def test_components(name: str, found: str) -> None:
+def test_sdmx_component_ids(name: str, found: str) -> None:
     assert component_id(name) == found
 
 
-def test_cubes_of_folders_and_columns_are_apart() -> None:
+def test_sdmx_cube_ids_are_unique() -> None:
     asked = [("a/b", ""), ("a_b", ""), ("a", "b"), ("a/b", "c"), ("a", "b_c"), ("a", "")]
     assert len({cube_id(*one) for one in asked}) == len(asked)
 
@@ -74,7 +74,7 @@ def test_cubes_of_folders_and_columns_are_apart() -> None:
         ("2024-02-01/2024-01-01", None), ("2024-01-01/", None), ("1/2/3", None), ("0000", None),
     ],
 )  # fmt: skip
-def test_periods(period: str, found: str | None) -> None:
+def test_sdmx_time_periods(period: str, found: str | None) -> None:
     assert time_period(period) == found
 
 
@@ -85,7 +85,7 @@ def test_periods(period: str, found: str | None) -> None:
         ("2nd Office", "A_2nd_Office"), ("ESTAT", "ESTAT"),
     ],
 )  # fmt: skip
-def test_agencies(publisher: str, found: str) -> None:
+def test_sdmx_agency_ids(publisher: str, found: str) -> None:
     assert agency_id(publisher) == found
 
 
@@ -93,7 +93,7 @@ def test_agencies(publisher: str, found: str) -> None:
     ("declared", "found"),
     [("", "1.0.0"), ("2", "1.0.0"), ("1.2", "1.2.0"), ("1.2.3", "1.2.3"), ("v1.2", "1.0.0")],
 )
-def test_versions(declared: str, found: str) -> None:
+def test_sdmx_versions(declared: str, found: str) -> None:
     assert version_of(declared) == found
 
 

@@ -19,16 +19,16 @@ from dprelease.exports.workbooks.excel import EXPORT
 from dprelease.exports.workbooks.localization import workbook_words
 from dprelease.exports.workbooks.sheet_tables import sheet_tables
 from dprelease.query.quality import AT_BOUND, BLANKS, CODES, SIGNS, TO_AVOID
-from tests.exports.build import by_hand, column, key, said_of_all
+from tests.exports.build import column, handmade_release, key, release_with_all_metadata
 
 TEXT, WHOLE, REAL = pa.string(), pa.int64(), pa.float64()
 LANGUAGES = ("de", "en", "es", "fr", "it", "nl", "pt")
 
 
-def released(folder: Path, tables: Any, wide: Any = (), **about: Any) -> PublishedRelease:
-    """Return a release of tables that were made by hand, with a manifest of all texts."""
-    made = by_hand(folder, tables, wide, **about)
-    said = said_of_all(folder / "other").record
+def release_by_hand(folder: Path, tables: Any, wide: Any = (), **about: Any) -> PublishedRelease:
+    """Return a release of handmade tables, with a manifest that has all texts."""
+    made = handmade_release(folder, tables, wide, **about)
+    said = release_with_all_metadata(folder / "other").record
     return replace(made, record=said.model_copy(update={"files": made.record.files}))
 
 
@@ -67,12 +67,12 @@ def hierarchy(folder: Path, wide: Any = ()) -> PublishedRelease:
             }
             name = f"tables/q_{'_'.join(one.name for one in keys) or 'total'}"
             tables.append((name, pa.table(rows), [*keys, n]))
-    made = released(folder, tables, wide)
+    made = release_by_hand(folder, tables, wide)
     named = tuple(replace(table, query="q") for table in made.metadata.tables)
     return replace(made, metadata=replace(made.metadata, tables=named))
 
 
-def test_areas_stand_below_the_areas_that_contain_them(tmp_path: Path) -> None:
+def test_areas_are_listed_below_their_parent_areas(tmp_path: Path) -> None:
     """Totals come first; each county has its state, in the declared order of areas."""
     heads, *rows = rows_of(hierarchy(tmp_path), tmp_path)
     assert heads == ["state", "county", "sex", "n"]
@@ -101,26 +101,26 @@ def test_a_wide_sheet_has_totals_in_columns_and_rows(tmp_path: Path) -> None:
     assert len(rows) == 6
 
 
-def test_marginals_without_a_common_table(tmp_path: Path) -> None:
+def test_marginals_without_a_joint_table_share_a_sheet(tmp_path: Path) -> None:
     """No table has both keys, so each row is a total over one of them."""
     a, b, n = key("a", TEXT, ["x"]), key("b", WHOLE, [7, 3]), column("n", WHOLE)
     tables = [
         ("q_a", pa.table({"a": ["x"], "n": [1]}), [a, n]),
         ("q_b", pa.table({"b": [7, 3], "n": [2, 3]}), [b, n]),
     ]
-    _, *rows = rows_of(released(tmp_path, tables), tmp_path)
+    _, *rows = rows_of(release_by_hand(tmp_path, tables), tmp_path)
     assert rows == [["Total", 7, 2], ["Total", 3, 3], ["x", "Total", 1]]
 
 
 def test_contents_lead_to_the_first_row_of_every_table(tmp_path: Path) -> None:
-    """A reader who looks for the table by county finds it, although all tables are on one sheet."""
+    """The contents list each table, although all tables are on one sheet."""
     a, b, n = key("a", TEXT, ["x"]), key("b", WHOLE, [7, 3]), column("n", WHOLE)
     tables = [
         ("q", pa.table({"n": [6]}), [n]),
         ("q_a", pa.table({"a": ["x"], "n": [1]}), [a, n]),
         ("q_b", pa.table({"b": [7, 3], "n": [2, 3]}), [b, n]),
     ]
-    EXPORT.write(released(tmp_path, tables), tmp_path)
+    EXPORT.write(release_by_hand(tmp_path, tables), tmp_path)
     book = load_workbook(tmp_path / "excel/release.xlsx")
     words, sheet = workbook_words("en"), book["Table 1"]
     lines = [row for row in book["Contents"].iter_rows() if row[0].value == "Table 1"]
@@ -134,7 +134,7 @@ def test_contents_lead_to_the_first_row_of_every_table(tmp_path: Path) -> None:
         assert part in sheet["A1"].value
 
 
-def rated(folder: Path, **about: Any) -> PublishedRelease:
+def release_with_qualities(folder: Path, **about: Any) -> PublishedRelease:
     """Return a release with a number of each quality."""
     table = pa.table(
         {
@@ -151,12 +151,12 @@ def rated(folder: Path, **about: Any) -> PublishedRelease:
         column("pay_moe", REAL, Role.MARGIN, "pay", unit="CHF", confidence="0.95"),
         replace(column("pay_quality", TEXT, Role.QUALITY, "pay"), codes=codes),
     ]
-    return released(folder, [("q", table, columns)], **about)
+    return release_by_hand(folder, [("q", table, columns)], **about)
 
 
-def test_every_quality_is_seen(tmp_path: Path) -> None:
-    """Unreliable numbers look otherwise, empty cells have the sign of their reason, and a legend."""
-    EXPORT.write(rated(tmp_path), tmp_path)
+def test_every_quality_is_visible(tmp_path: Path) -> None:
+    """Unreliable numbers have another style, empty cells a sign, and a legend explains them."""
+    EXPORT.write(release_with_qualities(tmp_path), tmp_path)
     sheet = load_workbook(tmp_path / "excel/release.xlsx")["Table 1"]
     heads, *rows = sheet["A3" : f"D{3 + len(CODES)}"]
     assert [cell.value for cell in heads] == [
@@ -177,8 +177,8 @@ def test_every_quality_is_seen(tmp_path: Path) -> None:
     assert {f"{SIGNS.get(code, code)}: Label of {code}." for code in CODES} <= below
 
 
-def test_the_legend_has_no_codes_that_do_not_occur(tmp_path: Path) -> None:
-    release = rated(tmp_path)
+def test_legend_has_only_codes_that_occur(tmp_path: Path) -> None:
+    release = release_with_qualities(tmp_path)
     table = pa.table({"k": [0], "pay": [1.5], "pay_moe": [0.1], "pay_quality": ["B"]})
     from dprelease.tables.formats import write_table
 
@@ -190,7 +190,7 @@ def test_the_legend_has_no_codes_that_do_not_occur(tmp_path: Path) -> None:
     assert not [line for line in below if any(f"Label of {one}." in line for one in "ACD")]
 
 
-def test_estimates_beside_integer_tables_are_in_their_own_file(tmp_path: Path) -> None:
+def test_estimates_of_integer_tables_have_their_own_file(tmp_path: Path) -> None:
     """Estimates of a query without integer tables are its official figures."""
     keys, n = key("k", TEXT, ["a"]), column("n", WHOLE)
     table, real = pa.table({"k": ["a"], "n": [1]}), pa.table({"k": ["a"], "n": [1.25]})
@@ -199,7 +199,7 @@ def test_estimates_beside_integer_tables_are_in_their_own_file(tmp_path: Path) -
         ("tables/p", table, [keys, n]),
         ("estimates/q", real, [keys, column("n", REAL)]),
     ]
-    made = released(tmp_path, tables)
+    made = release_by_hand(tmp_path, tables)
     named = tuple(replace(one, query=one.name.rpartition("/")[2]) for one in made.metadata.tables)
     release = replace(made, metadata=replace(made.metadata, tables=named))
     official = [one.main.name for one in sheet_tables(release.metadata, estimates=False)]
@@ -210,7 +210,7 @@ def test_estimates_beside_integer_tables_are_in_their_own_file(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("language", [*LANGUAGES, "de-CH", "und", "ru"])
-def test_texts_of_every_language(language: str) -> None:
+def test_workbook_texts_exist_in_every_language(language: str) -> None:
     """Every language has the texts of English, with the same places."""
     known = language[:2] if language[:2] in LANGUAGES else "en"
     words, english = workbook_words(language), workbook_words("en")
@@ -238,8 +238,10 @@ def test_privacy_parameters_are_rounded_up(text: str, shown: str) -> None:
     assert words.percent("0.95") == "95"
 
 
-def test_a_workbook_has_the_texts_of_its_language(tmp_path: Path) -> None:
-    release = rated(tmp_path, languages=("fr", "de"), titles={"fr": "Salaires", "de": "Löhne"})
+def test_workbook_texts_are_in_its_language(tmp_path: Path) -> None:
+    release = release_with_qualities(
+        tmp_path, languages=("fr", "de"), titles={"fr": "Salaires", "de": "Löhne"}
+    )
     assert EXPORT.write(release, tmp_path) == ["excel/release_fr.xlsx", "excel/release_de.xlsx"]
     for tag, sheets, title in (
         ("fr", ["Couverture", "Sommaire", "Notes", "Tableau 1", "Annexe"], "Salaires"),
@@ -251,7 +253,7 @@ def test_a_workbook_has_the_texts_of_its_language(tmp_path: Path) -> None:
         assert int(book.worksheets[0].page_setup.fitToHeight) == 2
 
 
-def test_labels_that_differ_among_the_tables_of_a_sheet(tmp_path: Path) -> None:
+def test_different_labels_of_one_sheet_are_shown(tmp_path: Path) -> None:
     """Totals have other contribution limits than their parts; head and notes state both."""
     place, limits = key("a", TEXT, ["x"]), (3, 2)
     labels = [{"en": f"Stays, at most {most} per patient"} for most in limits]
@@ -259,7 +261,7 @@ def test_labels_that_differ_among_the_tables_of_a_sheet(tmp_path: Path) -> None:
         ("q_a", pa.table({"a": ["x"], "n": [1]}), [place, column("n", WHOLE, label=labels[0])]),
         ("q", pa.table({"n": [2]}), [column("n", WHOLE, label=labels[1])]),
     ]
-    release = released(tmp_path, tables)
+    release = release_by_hand(tmp_path, tables)
     heads, *_ = rows_of(release, tmp_path)
     assert heads[-1] == "Stays, at most 3 per patient / at most 2 per patient"
     sheet = load_workbook(tmp_path / "excel/release.xlsx")["Table 1"]
@@ -279,7 +281,7 @@ def test_flags_that_are_never_set_have_no_column(tmp_path: Path, is_set: bool) -
         column("n_adjusted", pa.bool_(), Role.FLAG, of="n"),
     ]
     rows = pa.table({"a": ["x", "y"], "n": [1, 2], "n_adjusted": [False, is_set]})
-    release = released(tmp_path, [("tables/q", rows, columns)])
+    release = release_by_hand(tmp_path, [("tables/q", rows, columns)])
     heads, *cells = rows_of(release, tmp_path)
     assert heads == ["a", "n", *["n_adjusted"] * is_set]
     assert cells == [["x", 1, *[False] * is_set], ["y", 2, *[True] * is_set]]
@@ -288,7 +290,7 @@ def test_flags_that_are_never_set_have_no_column(tmp_path: Path, is_set: bool) -
     assert (note in text_below(sheet)) == is_set
 
 
-def test_both_workbooks_say_which_numbers_to_use(tmp_path: Path) -> None:
+def test_both_workbooks_state_which_numbers_to_use(tmp_path: Path) -> None:
     """On the covers, and below the tables whose numbers are in both of them."""
     keys, n = key("k", TEXT, ["a"]), column("n", WHOLE)
     table, real = pa.table({"k": ["a"], "n": [1]}), pa.table({"k": ["a"], "n": [1.25]})
@@ -297,7 +299,7 @@ def test_both_workbooks_say_which_numbers_to_use(tmp_path: Path) -> None:
         ("tables/p", table, [keys, n]),
         ("q", table, [keys, n]),
     ]
-    made = released(tmp_path, tables)
+    made = release_by_hand(tmp_path, tables)
     named = tuple(replace(one, query=one.name.rpartition("/")[2]) for one in made.metadata.tables)
     EXPORT.write(replace(made, metadata=replace(made.metadata, tables=named)), tmp_path)
     words = workbook_words("en")

@@ -1,4 +1,4 @@
-"""Releases copied into an object store: complete with the manifest, or without it."""
+"""Releases copied into an object store: the manifest is written only when all files are there."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def bucket(server: Bucket, monkeypatch: pytest.MonkeyPatch) -> Bucket:
 
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return published(tmp_path_factory.mktemp("one"))
+    return publish_release(tmp_path_factory.mktemp("one"))
 
 
 @pytest.fixture(scope="module")
 def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return published(tmp_path_factory.mktemp("two"), more="formats: [csv]\n")
+    return publish_release(tmp_path_factory.mktemp("two"), more="formats: [csv]\n")
 
 
-def published(folder: Path, more: str = "") -> Path:
+def publish_release(folder: Path, more: str = "") -> Path:
     path = write(folder)
     path.write_text(RELEASE + more)
     return dprelease.run(path).folder
@@ -61,25 +61,25 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def copied(bucket: Bucket, prefix: str = "out/") -> dict[str, bytes]:
+def copied_files(bucket: Bucket, prefix: str = "out/") -> dict[str, bytes]:
     return {key.removeprefix(prefix): bucket.get(key) for key in bucket.keys(prefix)}
 
 
-def test_a_copy_has_all_files(bucket: Bucket, release: Path, tmp_path: Path) -> None:
+def test_store_copy_has_all_files(bucket: Bucket, release: Path, tmp_path: Path) -> None:
     bucket.put("output", b"another object with a similar name")
     found = dprelease.export_to_store(release, bucket.uri("out/"))
-    assert copied(bucket) == contents(release)
+    assert copied_files(bucket) == contents(release)
     assert found.files[-1] == NAME
     assert set(found.files) == contents(release).keys()
-    for name, content in copied(bucket).items():
+    for name, content in copied_files(bucket).items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(content)
     assert dprelease.verify(tmp_path).ok
     assert dprelease.export_to_store(release, bucket.uri("out")).files == ()
-    assert copied(bucket) == contents(release)
+    assert copied_files(bucket) == contents(release)
 
 
-def test_the_command(bucket: Bucket, release: Path, other: Path) -> None:
+def test_export_command_writes_to_stores(bucket: Bucket, release: Path, other: Path) -> None:
     def export(folder: Path, *more: str) -> Any:
         return CliRunner().invoke(
             cli.app, ["export", str(folder), "--to", bucket.uri("out"), *more]
@@ -90,12 +90,12 @@ def test_the_command(bucket: Bucket, release: Path, other: Path) -> None:
     assert export(other).exit_code != 0
     replaced = export(other, "--overwrite", "--json")
     assert set(json.loads(replaced.output)["files"]) == contents(other).keys()
-    assert copied(bucket) == contents(other)
+    assert copied_files(bucket) == contents(other)
     assert export(other, "--output", "x").exit_code == 2
     assert export(other, "--schema", "x").exit_code == 2
 
 
-def test_only_releases_are_replaced(bucket: Bucket, release: Path, other: Path) -> None:
+def test_store_export_replaces_only_releases(bucket: Bucket, release: Path, other: Path) -> None:
     uri = bucket.uri("out")
     for name in ("notes.txt", NAME, CLAIM):
         bucket.clear()
@@ -110,9 +110,9 @@ def test_only_releases_are_replaced(bucket: Bucket, release: Path, other: Path) 
     dprelease.export_to_store(other, uri)
     with pytest.raises(OutputError, match="DP-EXPORT-015"):
         dprelease.export_to_store(release, uri)
-    assert copied(bucket) == contents(other)
+    assert copied_files(bucket) == contents(other)
     dprelease.export_to_store(release, uri, overwrite=True)
-    assert copied(bucket) == contents(release)
+    assert copied_files(bucket) == contents(release)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_only_releases_are_replaced(bucket: Bucket, release: Path, other: Path) 
         "s3://people-bucket/../a", "file:///tmp/a", "a/b", "", None, 3,
     ],
 )  # fmt: skip
-def test_what_is_refused(bucket: Bucket, release: Path, uri: Any) -> None:
+def test_wrong_store_addresses_are_refused(bucket: Bucket, release: Path, uri: Any) -> None:
     code = "DP-EXPORT-014" if isinstance(uri, str) else "DP-SESSION-016"
     with pytest.raises(DpReleaseError, match=code) as refused:
         dprelease.export_to_store(release, uri)
@@ -131,7 +131,7 @@ def test_what_is_refused(bucket: Bucket, release: Path, uri: Any) -> None:
     assert bucket.keys() == []
 
 
-def test_a_store_that_refuses(
+def test_errors_of_the_store_are_reported(
     bucket: Bucket, release: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(OutputError, match="DP-EXPORT-014"):
@@ -141,8 +141,8 @@ def test_a_store_that_refuses(
         dprelease.export_to_store(release, bucket.uri("out"))
 
 
-def test_a_damaged_release_is_not_copied(bucket: Bucket, tmp_path: Path) -> None:
-    folder = published(tmp_path)
+def test_damaged_release_is_not_copied(bucket: Bucket, tmp_path: Path) -> None:
+    folder = publish_release(tmp_path)
     table = next(folder.rglob("*.parquet"))
     table.write_bytes(table.read_bytes() + b"x")
     with pytest.raises((VerificationError, dprelease.errors.Findings)):
@@ -176,7 +176,7 @@ def stop_after(requests: int, patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.each
 @pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.parametrize("stop", range(6))
-def test_a_copy_stopped_at_any_request_is_completed(
+def test_stopped_store_copy_is_completed(
     bucket: Bucket,
     release: Path,
     other: Path,
@@ -184,7 +184,7 @@ def test_a_copy_stopped_at_any_request_is_completed(
     overwrite: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """There is a manifest only next to all files that it lists."""
+    """The manifest is there only with all files that it lists."""
     uri = bucket.uri("out")
     if overwrite:
         dprelease.export_to_store(other, uri)
@@ -192,7 +192,7 @@ def test_a_copy_stopped_at_any_request_is_completed(
         stop_after(stop, patch)
         with pytest.raises(StoppedError):
             dprelease.export_to_store(release, uri, overwrite=overwrite)
-    found = copied(bucket)
+    found = copied_files(bucket)
     if NAME in found:
         whole = contents(release) if found[NAME] == contents(release)[NAME] else contents(other)
         assert {name: found[name] for name in whole} == whole
@@ -200,10 +200,10 @@ def test_a_copy_stopped_at_any_request_is_completed(
         with pytest.raises(OutputError, match="DP-EXPORT-015"):
             dprelease.export_to_store(other, uri)
     dprelease.export_to_store(release, uri, overwrite=overwrite)
-    assert copied(bucket) == contents(release)
+    assert copied_files(bucket) == contents(release)
 
 
-def test_a_copy_has_so_many_requests(
+def test_store_copy_has_six_requests(
     bucket: Bucket, release: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Claim, removal, two tables, manifest, removal of the claim: the test above stops at each."""
@@ -211,10 +211,10 @@ def test_a_copy_has_so_many_requests(
     dprelease.export_to_store(release, bucket.uri("out"))
 
 
-def test_a_copy_that_another_one_takes_over_fails(
+def test_store_copy_that_is_replaced_fails(
     bucket: Bucket, release: Path, other: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second copy replaces the first while that writes its last file."""
+    """The second copy replaces the first while the first writes its last file."""
     original, done = Store.write, []
 
     def write_last(store: Store, key: str, content: bytes | Path) -> None:
@@ -226,10 +226,10 @@ def test_a_copy_that_another_one_takes_over_fails(
     monkeypatch.setattr(Store, "write", write_last)
     with pytest.raises(OutputError, match="DP-EXPORT-014"):
         dprelease.export_to_store(release, bucket.uri("out"))
-    assert copied(bucket)[NAME] == contents(other)[NAME]
+    assert copied_files(bucket)[NAME] == contents(other)[NAME]
 
 
-def test_a_killed_command_is_completed(bucket: Bucket, release: Path) -> None:
+def test_killed_store_export_is_completed(bucket: Bucket, release: Path) -> None:
     code = (
         "import os, signal, sys, dprelease\n"
         "from dprelease.system.stores.objects import Store\n"
@@ -244,7 +244,7 @@ def test_a_killed_command_is_completed(bucket: Bucket, release: Path) -> None:
     command = [sys.executable, "-c", code, str(release), bucket.uri("out")]
     done = run(command, env={**os.environ, **environment(bucket)})
     assert done.returncode == -signal.SIGKILL
-    assert CLAIM in copied(bucket)
-    assert NAME not in copied(bucket)
+    assert CLAIM in copied_files(bucket)
+    assert NAME not in copied_files(bucket)
     dprelease.export_to_store(release, bucket.uri("out"))
-    assert copied(bucket) == contents(release)
+    assert copied_files(bucket) == contents(release)

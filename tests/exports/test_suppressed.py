@@ -1,4 +1,4 @@
-"""Cells that a rule leaves empty say nothing about their value, in any format and in rehearsals."""
+"""Suppressed cells reveal nothing about their value, in any format and in rehearsals."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run(read_declaration(path), bits=Keyed("suppressed"))
 
 
-def test_no_interval_stays(release: Path) -> None:
+def test_suppressed_cells_have_no_interval(release: Path) -> None:
     found = pq.read_table(release / "by_city.parquet").to_pydict()
     for name in RULED:
         assert found[f"{name}_quality"][1:] == ["few_people", "few_people"]
@@ -64,8 +64,8 @@ def test_no_interval_stays(release: Path) -> None:
     assert dprelease.verify(release).ok
 
 
-def test_no_format_shows_one(release: Path) -> None:
-    """CSV has empty fields, JSON-stat null, and a workbook signs in their place."""
+def test_no_format_shows_suppressed_values(release: Path) -> None:
+    """CSV has empty fields, JSON-stat null, and workbooks have signs."""
     hidden = {f"{name}{end}" for name in RULED for end in ("", "_lower", "_upper")}
     with (release / "csv/by_city.csv").open(newline="", encoding="utf-8-sig") as file:
         shown, *others = csv.DictReader(file)
@@ -83,7 +83,7 @@ def test_no_format_shows_one(release: Path) -> None:
     assert cells.count("[c]") >= 2 * len(hidden)
 
 
-def test_a_cell_without_an_interval_does_not_count_as_covered() -> None:
+def test_cells_without_an_interval_are_not_covered() -> None:
     nan = np.nan
     exact = np.array([1.0, 1.0, 1.0, nan])
     lower, upper = np.array([0.0, nan, nan, 0.0]), np.array([2.0, 0.5, nan, 2.0])

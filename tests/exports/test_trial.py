@@ -1,4 +1,4 @@
-"""A format that fails costs nothing if a trial can know it, and never leaves half a release."""
+"""A format that fails in a trial costs nothing, and never leaves a partial release."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
 from dprelease.schema.release_parts import format_names
 from dprelease.verification.after_publication.export_copy import export
-from tests.exports import build, made
+from tests.exports import build, full_release
 from tests.release import area_family
 from tests.replay import Keyed
 
@@ -67,8 +67,8 @@ UNREAD, LOST = State.NOTHING, State.CHARGED
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A format of its own, which fails as a test says."""
+def own_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A custom format, which fails as a test declares."""
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules/own_export.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path / "modules")
@@ -79,7 +79,9 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     sys.modules.pop("own_export")
 
 
-def declared(folder: Path, more: str = "formats: [csv, own]\n", ledger: bool = False) -> Path:
+def write_declaration(
+    folder: Path, more: str = "formats: [csv, own]\n", ledger: bool = False
+) -> Path:
     path = build.write(folder, more + ("ledger: ledger.sqlite\n" if ledger else ""))
     if ledger:
         account = account_of("office/people", "person", "add_remove", "100", "1e-5", None)
@@ -89,12 +91,12 @@ def declared(folder: Path, more: str = "formats: [csv, own]\n", ledger: bool = F
     return path
 
 
-def spent(folder: Path) -> float:
+def spent_epsilon(folder: Path) -> float:
     return float(Ledger(folder / "ledger.sqlite").state().spent("office/people"))
 
 
 def files(folder: Path) -> set[str]:
-    """Return all that lies in a folder, but for files of locks, which stay."""
+    """Return all entries of a folder except lock files."""
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
     return {name for name in names if not name.endswith(("-lock", ".lock"))}
 
@@ -103,12 +105,12 @@ def files(folder: Path) -> set[str]:
 @pytest.mark.parametrize("ledger", [True, False], ids=["charged", "free"])
 @pytest.mark.parametrize("at_trial", [True, False], ids=["at trial", "of noised tables"])
 @pytest.mark.parametrize("what", FAILURES)
-def test_what_a_failure_costs_and_leaves(
-    what: str, at_trial: bool, ledger: bool, own: Any, tmp_path: Path
+def test_failed_formats_leave_nothing_readable(
+    what: str, at_trial: bool, ledger: bool, own_format: Any, tmp_path: Path
 ) -> None:
-    """At a trial nothing, and no source is looked for; later its charge, and nothing readable."""
+    """In the trial they cost nothing, and no source is opened; later the charge remains."""
     folder = tmp_path / "here"
-    path = declared(folder, ledger=ledger)
+    path = write_declaration(folder, ledger=ledger)
     if at_trial:
         (folder / "people.csv").unlink()
     there = files(folder)
@@ -117,7 +119,7 @@ def test_what_a_failure_costs_and_leaves(
         if now == at_trial:
             raise FAILURES[what]()
 
-    own.fail = staticmethod(fail)
+    own_format.fail = staticmethod(fail)
     with pytest.raises((DpReleaseError, KeyboardInterrupt)) as caught:
         run(read_declaration(path), bits=Keyed("trial"))
     problem = caught.value
@@ -141,21 +143,21 @@ def test_what_a_failure_costs_and_leaves(
         assert (problem.__cause__, problem.__context__) == (None, None)
     assert files(folder) == there
     if ledger:
-        assert (spent(folder) > 0) == (not at_trial)
+        assert (spent_epsilon(folder) > 0) == (not at_trial)
     if what == "memory" and ledger and not at_trial:  # what is lost does not stand in the way
-        own.fail = staticmethod(lambda _now: None)
+        own_format.fail = staticmethod(lambda _now: None)
         run(read_declaration(path), bits=Keyed("trial"))
 
 
-def test_check_tries_and_plan_does_not(own: Any, tmp_path: Path) -> None:
-    """A plan is made again and again; both open no data."""
-    path = declared(tmp_path)
+def test_check_tests_formats_and_plan_does_not(own_format: Any, tmp_path: Path) -> None:
+    """Both open no data."""
+    path = write_declaration(tmp_path)
     (tmp_path / "people.csv").unlink()
 
     def fail(_now: bool) -> None:
         raise ValueError("'x' is no label.")
 
-    own.fail = staticmethod(fail)
+    own_format.fail = staticmethod(fail)
     there = files(tmp_path)
     done = CliRunner().invoke(app, ["check", str(path), "--json"])
     (finding,) = json.loads(done.output)["findings"]
@@ -165,16 +167,16 @@ def test_check_tries_and_plan_does_not(own: Any, tmp_path: Path) -> None:
     assert files(tmp_path) == there
 
 
-def test_a_file_that_was_told_and_not_written(own: Any, tmp_path: Path) -> None:
-    own.write = lambda *_args: ["own/none.txt"]
+def test_format_that_lists_an_unwritten_file_is_refused(own_format: Any, tmp_path: Path) -> None:
+    own_format.write = lambda *_args: ["own/none.txt"]
     with pytest.raises(DpReleaseError, match=r"DP-EXPORT-008.*FileNotFoundError.*own/none\.txt"):
-        run(read_declaration(declared(tmp_path)), bits=Keyed("trial"))
+        run(read_declaration(write_declaration(tmp_path)), bits=Keyed("trial"))
 
 
-def test_an_export_of_what_is_published(own: Any, tmp_path: Path) -> None:
-    """It fails as well, costs nothing, and leaves nothing."""
-    folder = run(read_declaration(declared(tmp_path, "")), bits=Keyed("trial"))
-    own.fail = staticmethod(lambda _now: 1 / 0)
+def test_failed_export_of_a_published_release(own_format: Any, tmp_path: Path) -> None:
+    """It costs nothing, and leaves nothing."""
+    folder = run(read_declaration(write_declaration(tmp_path, "")), bits=Keyed("trial"))
+    own_format.fail = staticmethod(lambda _now: 1 / 0)
     there = files(tmp_path)
     with pytest.raises(OutputError, match=r"DP-EXPORT-009[^$]*no row was read, no budget"):
         export(folder, ["own"])
@@ -209,13 +211,15 @@ RELEASES: dict[str, Callable[[Path], Path]] = {
     "all kinds of columns": lambda folder: build.write(folder, WITH_REPORT),
     "wide": lambda folder: build.write(folder, ALL + "wide: [sex]\n"),
     "keys that are not public": lambda folder: build.write(folder, FEW, WORDS),
-    "labels, dates, a family": lambda folder: made.written(folder, made.RELEASE + ALL),
+    "labels, dates, a family": lambda folder: full_release.write_release(
+        folder, full_release.RELEASE + ALL
+    ),
     "areas and persons": _areas,
     "many cells": _many,
 }
 
 
-def asked(folder: Path, release: str) -> tuple[Declaration, Exports, GuaranteedManifest]:
+def plan_exports(folder: Path, release: str) -> tuple[Declaration, Exports, GuaranteedManifest]:
     declaration = read_declaration(RELEASES[release](folder))
     release = plan_release(declaration)
     exports = release.exports()
@@ -225,9 +229,9 @@ def asked(folder: Path, release: str) -> tuple[Declaration, Exports, GuaranteedM
 
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("release", RELEASES)
-def test_blank_tables_are_as_published_ones(release: str, tmp_path: Path) -> None:
-    """Columns, types, keys; what is missing anywhere is missing here; and sizes are bounded."""
-    declaration, exports, draft = asked(tmp_path, release)
+def test_blank_tables_have_the_schema_of_published_ones(release: str, tmp_path: Path) -> None:
+    """Columns, types, keys, possible missing values, and bounded sizes."""
+    declaration, exports, draft = plan_exports(tmp_path, release)
     (tmp_path / "blank").mkdir()
     blank = blank_release(draft, exports.metadata, tmp_path / "blank")
     folder = run(declaration, bits=Keyed("blank"))
@@ -258,8 +262,10 @@ def _without_notes(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_metadata(None) for field in schema])
 
 
-def test_a_disk_without_room_for_formats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is refused before anything is charged, where the tables alone would fit."""
+def test_disk_too_small_for_formats_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is charged, although the tables alone would fit."""
     path = build.write(tmp_path, ALL)
     monkeypatch.setattr("dprelease.release.disk.free_bytes", lambda _folder: 3_000_000)
     with pytest.raises(OutputError, match=r"DP-OUTPUT-015[^$]*no row was read, no budget"):
@@ -269,11 +275,15 @@ def test_a_disk_without_room_for_formats(tmp_path: Path, monkeypatch: pytest.Mon
     assert run(read_declaration(path), bits=Keyed("room")).is_dir()
 
 
-def test_what_was_tried_and_cannot_be_removed_is_not_published(
+def test_trial_files_that_can_not_be_removed_stop_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A system that once refuses to remove a folder costs nothing, and leaves nothing in the end."""
-    path, true, refused = declared(tmp_path, "formats: csv\n", ledger=True), shutil.rmtree, []
+    """Nothing is charged, and the next run leaves nothing."""
+    path, true, refused = (
+        write_declaration(tmp_path, "formats: csv\n", ledger=True),
+        shutil.rmtree,
+        [],
+    )
 
     def refusing(folder: Any, *given: Any, **more: Any) -> None:
         if ".dprelease-trial-" in str(folder) and not refused:
@@ -285,7 +295,7 @@ def test_what_was_tried_and_cannot_be_removed_is_not_published(
     with pytest.raises(OutputError, match=r"DP-OUTPUT-002.*can't be removed") as caught:
         run(read_declaration(path))
     assert caught.value.state is State.NOTHING
-    assert (len(refused), spent(tmp_path)) == (1, 0)
+    assert (len(refused), spent_epsilon(tmp_path)) == (1, 0)
     assert not [name for name in files(tmp_path) if "staging" in name or "trial" in name]
     assert sorted(
         entry.name for entry in run(read_declaration(path)).iterdir() if entry.is_dir()

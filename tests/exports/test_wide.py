@@ -1,4 +1,4 @@
-"""Wide tables: a key as columns, with the totals that are published and no others."""
+"""Wide tables: a key as columns, with only the published totals."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dprelease.documents.metadata import Role
 from dprelease.exports import layout
 from dprelease.exports.csv_tables.csv_files import EXPORT
 from dprelease.exports.layout import equal_batches, layout_of, refused_wide_keys
-from tests.exports.build import by_hand, column, key
+from tests.exports.build import column, handmade_release, key
 
 
 def cells(name: str, *sizes: int, first: int = 0, lost: int = 0) -> tuple[str, pa.Table, list]:
-    """Return a table with a row for each cell, but for some at its end; numbers tell the cells."""
+    """Return a table with a row for each cell, without some at the end; numbers identify cells."""
     rows = list(product(*(range(size) for size in sizes)))
     rows = rows[: len(rows) - lost]
     arrays = [pa.array([f"v{row[i]}" for row in rows], pa.string()) for i in range(len(sizes))]
@@ -45,15 +45,15 @@ def read(folder: Path, name: str) -> list[dict[str, str]]:
     ),
     st.integers(1, 30),
 )
-def test_every_cell_comes_to_its_place(shape: tuple[list[int], int], most: int) -> None:
-    """Whichever key is turned, and however many rows are turned at once."""
+def test_wide_tables_have_every_cell_in_its_place(shape: tuple[list[int], int], most: int) -> None:
+    """For each pivot key and batch size."""
     sizes, turned = shape
     name, table, told = cells("cells", *sizes)
     before = layout.ROWS
     layout.ROWS = most
     try:
         with TemporaryDirectory() as folder:
-            release = by_hand(Path(folder), [(name, table, told)], wide=[f"k{turned}"])
+            release = handmade_release(Path(folder), [(name, table, told)], wide=[f"k{turned}"])
             EXPORT.write(release, Path(folder))
             found = read(Path(folder), name)
     finally:
@@ -70,18 +70,18 @@ def test_every_cell_comes_to_its_place(shape: tuple[list[int], int], most: int) 
     ]
 
 
-def test_totals_are_those_that_are_published(tmp_path: Path) -> None:
-    """Of the same query, by the same other keys; where there are none, no column says a total."""
+def test_wide_tables_have_only_published_totals(tmp_path: Path) -> None:
+    """Of the same query, by the same other keys; otherwise there is no total column."""
     both, totals = cells("q_both", 2, 3), cells("q_k0", 2, first=100)
     for tables, heads in (([both, totals], ["n", "n_moe"]), ([both], [])):
-        release = by_hand(tmp_path, tables, wide=["k1"])
+        release = handmade_release(tmp_path, tables, wide=["k1"])
         EXPORT.write(release, tmp_path)
         found = read(tmp_path, "q_both")
         assert [name for name in found[0] if "." not in name] == ["k0", *heads]
         if heads:
             assert [(row["n"], row["n.v0"]) for row in found] == [("100", "0"), ("101", "3")]
     other = ("other_k0", *cells("", 2, first=100)[1:])
-    told = by_hand(tmp_path, [both, other], wide=["k1"]).metadata
+    told = handmade_release(tmp_path, [both, other], wide=["k1"]).metadata
     laid = layout_of(told.tables[0], told)
     assert laid.pivot_key is not None
     assert laid.totals is None
@@ -107,23 +107,23 @@ def test_totals_are_those_that_are_published(tmp_path: Path) -> None:
     ],
     ids=["rows are missing", "no other key", "keys that are not public"],
 )
-def test_what_can_not_be_turned_stays_long(
+def test_tables_that_can_not_be_wide_stay_long(
     table: tuple, wide: Sequence[str], tmp_path: Path
 ) -> None:
-    release = by_hand(tmp_path, [table], wide=wide)
+    release = handmade_release(tmp_path, [table], wide=wide)
     EXPORT.write(release, tmp_path)
     assert list(read(tmp_path, "q")[0]) == table[1].column_names
     assert [name for name, _ in refused_wide_keys(release.metadata)] == wide
 
 
-def test_a_wide_key_that_no_table_has_is_told_with_the_nearest(tmp_path: Path) -> None:
-    release = by_hand(tmp_path, [cells("q", 2, 3)], wide=["K1", "k0"])
+def test_unknown_wide_key_suggests_the_nearest(tmp_path: Path) -> None:
+    release = handmade_release(tmp_path, [cells("q", 2, 3)], wide=["K1", "k0"])
     assert list(refused_wide_keys(release.metadata)) == [
         ("K1", "no table has such a key (did you mean 'k1'?)")
     ]
 
 
-def test_chunks_are_whole() -> None:
+def test_batches_have_equal_sizes() -> None:
     batches = [
         pa.record_batch({"n": list(range(at, at + size))})
         for at, size in ((0, 3), (3, 0), (3, 5), (8, 1))

@@ -1,4 +1,4 @@
-"""What has to hold of a release and two neighbouring tables, which lie in a folder as files.
+"""Promises of a release about two neighbouring tables, which are files in a folder.
 
 Whatever is found is found in these files: so a failure is reproduced by its folder.
 """
@@ -30,8 +30,8 @@ from dprelease.query.resolve import Query
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.verification.verify import verify
-from tests.exact.pretended_spark import pretended
-from tests.exact.test_scanned import numbers
+from tests.exact.fake_spark import fake_spark_engine
+from tests.exact.test_shared_scans import numbers
 from tests.fuzzing.releases import RELEASE, SOURCE, TABLE
 from tests.replay import Keyed
 
@@ -59,7 +59,7 @@ def tables(folder: Path) -> tuple[pa.Table, pa.Table]:
     return one, other
 
 
-def written(folder: Path, pair: Pair) -> None:
+def write_pair(folder: Path, pair: Pair) -> None:
     """Write both tables of a pair."""
     for side, held in zip(SIDES, pair.sides, strict=True):
         pq.write_table(held["t"], folder / f"{side}.parquet")
@@ -88,7 +88,7 @@ def check(folder: Path, others: Sequence[Opening] = ()) -> None:
 
 
 def moved_as_claimed(stage: AuditedRelease, sides: tuple[pa.Table, pa.Table]) -> None:
-    """Compare the exact integers of both tables with the sensitivities that are priced."""
+    """Compare the exact integers of both tables with the planned sensitivities."""
     pair = Pair("", {"t": sides[0]}, {"t": sides[1]}, "t")
     one, other = measure_pair(stage, pair, stage.queries)
     for column in stage.plan.columns:
@@ -107,12 +107,12 @@ def _duckdb(query: Query, held: pa.Table) -> Iterator[Engine]:
 
 @contextmanager
 def _spark(query: Query, held: pa.Table) -> Iterator[Any]:
-    with pretended(query.declared, held) as (engine, _):
+    with fake_spark_engine(query.declared, held) as (engine, _):
         yield engine
 
 
 def found_alike(stage: AuditedRelease, held: pa.Table, others: Sequence[Opening] = ()) -> None:
-    """Compare what is found of each table by itself with what all are found of together."""
+    """Compare the vectors of each table alone with those of all tables together."""
     alone = _answers(_duckdb, stage.queries, held, together=False)
     for opening in (_duckdb, _spark, *others):
         found = _answers(opening, stage.queries, held, together=True)
@@ -152,7 +152,7 @@ def _vectors(query: Query) -> Query:
 
 
 def twins(folder: Path) -> None:
-    """Publish both tables with the same bits: nothing may differ but noised answers."""
+    """Publish both tables with the same bits: only noisy results may differ."""
     with TemporaryDirectory() as name:
         runs = [_run(folder, Path(name, side), side) for side in SIDES]
     refusals = [run for run in runs if isinstance(run, str)]
@@ -183,13 +183,15 @@ def _run(folder: Path, work: Path, side: str) -> dict[str, Any] | str:
     if report is not None and not report.ok:
         codes = ", ".join(sorted({finding.code for finding in report.findings}))
         raise Broken(f"verify: {codes}")
-    return _told(out, bits.drawn)
+    return _equal_parts(out, bits.drawn)
 
 
-def _told(out: Path, drawn: int) -> dict[str, Any]:
-    """Return what is the same of every table: files, manifest, types, keys and bits drawn."""
+def _equal_parts(out: Path, drawn: int) -> dict[str, Any]:
+    """Return what both tables must share: files, manifest, types, keys and random bits."""
     record = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
-    private = {name for name, query in _asked(record).items() if query.get("private_keys")}
+    private = {
+        name for name, query in _declared_queries(record).items() if query.get("private_keys")
+    }
     del record["digest"]
     for file in record["files"]:
         del file["sha256"]
@@ -210,7 +212,7 @@ def _told(out: Path, drawn: int) -> dict[str, Any]:
     }
 
 
-def _asked(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the queries that a manifest's own declaration has."""
+def _declared_queries(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the queries of the declaration in a manifest."""
     declared = record["declaration"]
     return dict(yaml.safe_load(declared["texts"][declared["release"]])["queries"])

@@ -61,7 +61,7 @@ def _text(draw: Draw) -> Spec:
 
 
 def _nulls(draw: Draw, values: list[Any]) -> Spec:
-    """Return what stands in for a missing value, if anything does."""
+    """Return the fill value for missing values, if there is one."""
     return {"fill": draw(st.sampled_from(values))} if draw(st.booleans()) else {}
 
 

@@ -31,7 +31,7 @@ from tests.fuzzing.checks import (
     moved_as_claimed,
     stage_of,
     tables,
-    written,
+    write_pair,
 )
 from tests.fuzzing.releases import Case, cases
 
@@ -63,7 +63,7 @@ class Search:
     broken: dict[str, Path] = field(default_factory=dict)
 
     def one(self, case: Case) -> None:
-        """Try a release; raise what is wrong with it, which is then in the folder."""
+        """Check a release; raise its failure, which is then in the folder."""
         if time.monotonic() > self.end and not self.broken:
             return
         with TemporaryDirectory() as name:
@@ -87,7 +87,7 @@ class Search:
 
 
 def kind_of(error: Exception) -> str:
-    """Return a name for what is wrong, the same for releases in which the same is."""
+    """Return a name for the failure, equal for releases with the same failure."""
     words = str(error).partition(":")[0] if isinstance(error, Broken) else type(error).__name__
     return "".join(c if c.isalnum() else "-" for c in words).lower()
 
@@ -102,11 +102,11 @@ def attempt(case: Case, folder: Path, others: Sequence[Opening] = ()) -> None:
     for name, worst in done.worst.items():
         pair = None if worst.share.holds else done.pair(name)
         if pair is not None:
-            written(folder, pair)
+            write_pair(folder, pair)
             moved_as_claimed(stage, tables(folder))
             raise Broken(f"claims: {'.'.join(name)} moves farther among others than alone")
     situation = done.situations[case.pair % len(done.situations)]
-    written(folder, situation_pair(group.tables, situation, group.public, case.ways))
+    write_pair(folder, situation_pair(group.tables, situation, group.public, case.ways))
     check(folder, others)
 
 
@@ -139,7 +139,7 @@ def search(found: Search, seed: int, examples: int = ROUND) -> None:
 def fewer_rows(
     folder: Path, is_same: Callable[[Exception], bool], others: Sequence[Opening] = ()
 ) -> None:
-    """Leave out of both tables whatever rows are not needed for the same failure."""
+    """Remove rows of both tables that the failure does not need."""
     if not all((folder / f"{side}.parquet").is_file() for side in SIDES):
         return
 

@@ -41,7 +41,7 @@ def budget_of(rng: random.Random) -> BudgetSpec:
 
 
 def column(rng: random.Random, i: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a column of the table, and what is asked of it."""
+    """Return a column of the table, and a query of it."""
     kind = rng.choice(("count", "count", "sum", "sum", "mean", "variance", "ratio"))
     if kind == "count":
         held: dict[str, Any] = {"type": "integer"}
@@ -56,7 +56,7 @@ def column(rng: random.Random, i: int) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def release(seed: int) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], BudgetSpec, str]:
-    """Return a table's columns, its unit, what is asked, the budget and the measure."""
+    """Return a table's columns, its privacy unit, the queries, the budget and the measure."""
     rng = random.Random(seed)
     budget = budget_of(rng)
     table: dict[str, Any] = {
@@ -88,7 +88,7 @@ def release(seed: int) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], 
     )
 
 
-def planned(seed: int, mechanism: dict[str, Any]) -> Plan:
+def plan_with(seed: int, mechanism: dict[str, Any]) -> Plan:
     table, unit, asked, budget, _ = release(seed)
     columns = {name: {**spec, "mechanism": mechanism} for name, spec in asked.items()}
     more = {"privacy_unit": unit} if unit else {}
@@ -112,21 +112,21 @@ def error(plan: Plan, measure: str) -> tuple[float, float]:
     return total, sum(units) if measure.startswith("p") else 0.0
 
 
-def compared(seed: int) -> None:
+def compare_mechanisms(seed: int) -> None:
     *_, measure = release(seed)
     singles: dict[str, float] = {}
     for name in registry.names():
         try:
-            plan = planned(seed, {"name": name, **NEEDS_SHAPE.get(name, {})})
+            plan = plan_with(seed, {"name": name, **NEEDS_SHAPE.get(name, {})})
         except BudgetError:
             continue
         singles[name] = error(plan, measure)[0]
     if not singles:
         with pytest.raises(BudgetError):
-            planned(seed, {"name": "auto", "measure": measure})
+            plan_with(seed, {"name": "auto", "measure": measure})
         return
     started = time.process_time()
-    auto = planned(seed, {"name": "auto", "measure": measure})
+    auto = plan_with(seed, {"name": "auto", "measure": measure})
     assert time.process_time() - started < LONGEST
     found, slack = error(auto, measure)
     best = min(singles, key=lambda name: singles[name])
@@ -136,17 +136,17 @@ def compared(seed: int) -> None:
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("seed", [3, 4, 13, 22, 23, 26, 39, 45])
 def test_auto_is_best_for_random_releases(seed: int) -> None:
-    compared(seed)
+    compare_mechanisms(seed)
 
 
 @pytest.mark.audit
 @pytest.mark.parametrize("seed", range(200))
 def test_auto_is_best_for_many_random_releases(seed: int) -> None:
-    compared(seed)
+    compare_mechanisms(seed)
 
 
 def fine(upper: int, groups: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the columns of a table with fine sums, and its unit."""
+    """Return the columns of a table with fine sums, and its privacy unit."""
     number = {"type": "number", "lower": 0, "upper": upper, "step": 1}
     columns: dict[str, Any] = {
         "id": {"type": "integer"},

@@ -66,13 +66,13 @@ def schema(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def answered(path: Path, **budget: Any) -> object:
+def run_statement(path: Path, **budget: Any) -> object:
     terms: Any = {"epsilon": 1, "delta": 0, "neighbours": "add_remove", "mechanism": "auto"}
     statement = "SELECT SUM(pay) AS s FROM people"
     return prepare(declaration_of_statement(statement, path, **{**terms, **budget}, ledger=None)[0])
 
 
-def released(budget: dict[str, Any]) -> object:
+def run_release(budget: dict[str, Any]) -> object:
     text = "{" + ", ".join(f"{name}: {value}" for name, value in budget.items()) + "}"
     asked = json.dumps({"q": {"from": "people", "columns": {"s": {"sum": "pay"}}}})
     release = f"title: t\ntables: [people.yaml]\noutput: out\nbudget: {text}\nqueries: {asked}\n"
@@ -97,8 +97,8 @@ def ways(path: Path) -> dict[str, tuple[str, Way]]:
         "question": ("epsilon", lambda x: question(pure, epsilon=x)),
         "question's delta": ("delta", lambda x: question(many, epsilon=1, delta=x)),
         "question's rho": ("rho", lambda x: question(rho, rho=x)),
-        "sql": ("epsilon", lambda x: answered(path, epsilon=x)),
-        "sql's delta": ("delta", lambda x: answered(path, delta=x)),
+        "sql": ("epsilon", lambda x: run_statement(path, epsilon=x)),
+        "sql's delta": ("delta", lambda x: run_statement(path, delta=x)),
         "calibrate": ("epsilon", lambda x: dprelease.calibrate("discrete_laplace", x)),
         "calibrate's delta": ("delta", lambda x: dprelease.calibrate("discrete_laplace", 1, x)),
         "account": ("epsilon", lambda x: account_of("t", None, "replace", x, "0", None)),
@@ -122,7 +122,7 @@ def ways(path: Path) -> dict[str, tuple[str, Way]]:
 WAYS = [*ways(Path())]
 
 
-def refused(way: Way, value: object) -> bool:
+def is_refused(way: Way, value: object) -> bool:
     try:
         way(value)
     except (DpReleaseError, ValidationError):
@@ -134,9 +134,9 @@ def refused(way: Way, value: object) -> bool:
 def test_entry_points_accept_the_same_numbers(name: str, schema: Path) -> None:
     number, way = ways(schema)[name]
     none = [*NONE, 1, 2, "1.0", 1.5] if number == "delta" else [*NONE, 0, "0", 0.0, "1e-9999"]
-    assert [value for value in none if not refused(way, value)] == []
+    assert [value for value in none if not is_refused(way, value)] == []
     good = [0, "0", *SMALL] if number == "delta" else [*HALF, *ONE]
-    assert [value for value in good if refused(way, value)] == []
+    assert [value for value in good if is_refused(way, value)] == []
 
 
 @pytest.mark.parametrize(("number", "good", "bad"), [
@@ -146,8 +146,10 @@ def test_entry_points_accept_the_same_numbers(name: str, schema: Path) -> None:
 def test_release_files_accept_the_same_numbers(
     number: str, good: list[Any], bad: list[Any]
 ) -> None:
-    assert [value for value in good if refused(lambda x: released({number: x}), value)] == []
-    assert [value for value in bad if not refused(lambda x: released({number: x}), value)] == []
+    assert [value for value in good if is_refused(lambda x: run_release({number: x}), value)] == []
+    assert [
+        value for value in bad if not is_refused(lambda x: run_release({number: x}), value)
+    ] == []
     for delta, wrong in (
         ("1e-9", False),
         (0, False),
@@ -156,7 +158,7 @@ def test_release_files_accept_the_same_numbers(
         (-1, True),
         ("0.1", True),
     ):
-        assert refused(lambda x: released({number: 1, "delta": x}), delta) == wrong
+        assert is_refused(lambda x: run_release({number: 1, "delta": x}), delta) == wrong
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "0", "-1", "x", "true", "1_0", "101", "1/2", ""])

@@ -212,7 +212,7 @@ def test_duplicate_targets_are_refused(tmp_path: Path) -> None:
 
 
 def test_release_with_targets_verifies(tmp_path: Path) -> None:
-    """Nobody searches for shares again: laws are taken from the manifest."""
+    """Shares are not searched again: mechanisms are taken from the manifest."""
     read_cube(tmp_path, {"targets": [{"table": ["state"], "weight": 7}]})
     (tmp_path / "people.csv").write_text("state,sex,band,pay\nA,F,3,10\nB,M,4,50\n")
     published = dprelease.read_release(tmp_path / "release.yaml").run()

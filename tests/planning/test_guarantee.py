@@ -48,7 +48,7 @@ def test_unknown_rho_exceeds_the_budget() -> None:
 
 @pytest.mark.parametrize("name", ["epsilon", "epsilon at delta", "rho"])
 def test_plan_above_its_budget_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If laws were solved for a hundredth more than is declared, the last comparison would see."""
+    """If noise were solved for 1 % more than declared, the last comparison would fail."""
     budget = BUDGETS[name]
     more = budget.model_copy(
         update={

@@ -55,7 +55,7 @@ LEAST: dict[str, dict[str, Any]] = {
 
 
 def parts(declaration: Declaration, plan: Plan) -> list[float]:
-    """Return each margin of a target over the one that is asked for."""
+    """Return each margin of a target divided by the declared one."""
     return [
         margin / float(moe)
         for agreed, spec in _consistent_columns(plan)
@@ -63,7 +63,7 @@ def parts(declaration: Declaration, plan: Plan) -> list[float]:
     ]
 
 
-def spent(plan: Plan) -> float:
+def spent_budget(plan: Plan) -> float:
     return plan.guarantee.rho if plan.guarantee.rho is not None else plan.guarantee.epsilon
 
 
@@ -76,7 +76,7 @@ def test_least_budget_just_reaches_the_targets(what: str, tmp_path: Path) -> Non
     assert max(reached) <= 1
     assert max(reached) >= 0.93, reached  # margins of little noise are in whole steps
     _, whole = prepare(read_family(tmp_path, **_all(what)))
-    assert spent(plan) < spent(whole)
+    assert spent_budget(plan) < spent_budget(whole)
     (words,) = plan.shared
     assert "is the least that reaches all targets" in words
     assert dprelease.Release(declaration).plan().columns
@@ -90,11 +90,11 @@ def test_smaller_budget_misses_the_targets(tmp_path: Path) -> None:
     """Whatever the shares: with 3 % less the search of the best ones says that none do."""
     declaration = read_family(tmp_path, **LEAST["rho"])
     _, plan = prepare(declaration)
-    less = Fraction(str(round(spent(plan) * 0.97, 6)))
+    less = Fraction(str(round(spent_budget(plan) * 0.97, 6)))
     given = {**LEAST["rho"], "budget": f"rho: {float(less)}, delta: 1e-6"}
     with pytest.raises(DpReleaseError, match="DP-CONSIST-020"):
         prepare(read_family(tmp_path, **given))
-    more = {**LEAST["rho"], "budget": f"rho: {spent(plan) * 1.03:.6f}, delta: 1e-6"}
+    more = {**LEAST["rho"], "budget": f"rho: {spent_budget(plan) * 1.03:.6f}, delta: 1e-6"}
     prepare(read_family(tmp_path, **more))
 
 
@@ -179,7 +179,7 @@ def test_refusal_names_the_needed_budget(tmp_path: Path) -> None:
     needed = float(str(caught.value).split("about rho ")[1].split(",")[0])
     more = {**given, "budget": f"rho: {needed * 1.1}, delta: 1e-6, spend: least"}
     _, plan = prepare(read_family(tmp_path, **more))
-    assert needed * 0.8 < spent(plan) < needed * 1.1
+    assert needed * 0.8 < spent_budget(plan) < needed * 1.1
 
 
 def test_targets_of_one_column(tmp_path: Path) -> None:

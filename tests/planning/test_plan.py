@@ -56,14 +56,14 @@ def query(
     return ask(declare(COLUMNS, **more), columns, ["k"], neighbours=neighbours)
 
 
-def spent(plan: Plan, budget: BudgetSpec) -> bool:
+def uses_budget(plan: Plan, budget: BudgetSpec) -> bool:
     return (
         budget.epsilon * Fraction(999, 1000) <= Fraction(plan.guarantee.epsilon) <= budget.epsilon
     )
 
 
 @st.composite
-def asked(
+def random_query(
     draw: st.DrawFn, names: list[str], weights: tuple[Any, ...] = (1, "0.1", 3, "1e-3", 1000)
 ) -> dict[str, Any]:
     aggregates = [{"count": "*"}, {"sum": "n"}, {"sum": "x"}, {"count_distinct": "k"}]
@@ -82,7 +82,7 @@ UNITS = st.sampled_from([None, {"id": "id", "max_groups": 2, "max_rows_per_group
 
 @settings(max_examples=40)
 @given(
-    asked(PURE),
+    random_query(PURE),
     UNITS,
     st.sampled_from(["0.01", "0.1", "1", "0.30000000000000004", "7.7"]),
     st.sampled_from(list(Neighbours)),
@@ -93,14 +93,14 @@ def test_pure_budgets_are_spent_exactly(
     budget = BudgetSpec(epsilon=Fraction(epsilon), neighbours=neighbours)
     plan = make_plan([query(columns, unit, neighbours)], budget)
     # Under `replace` a move within one group can weigh less than the norm that shares are made of.
-    assert spent(plan, budget)
+    assert uses_budget(plan, budget)
     assert plan.guarantee.accountant == "pure"
     assert guarantee_of_events(plan, budget) == plan.guarantee
 
 
 @settings(max_examples=4)
 @given(
-    asked(NAMES, (1, "0.5", 3)),
+    random_query(NAMES, (1, "0.5", 3)),
     UNITS,
     st.sampled_from(["0.05", "1", "4"]),
     st.sampled_from(["1e-5", "1e-9"]),
@@ -111,7 +111,7 @@ def test_approximate_budgets_are_spent_exactly(
 ) -> None:
     budget = BudgetSpec(epsilon=Fraction(epsilon), delta=Fraction(delta), neighbours=neighbours)
     plan = make_plan([query(columns, unit, neighbours)], budget)
-    assert spent(plan, budget), plan.guarantee
+    assert uses_budget(plan, budget), plan.guarantee
     assert guarantee_of_events(plan, budget) == plan.guarantee
 
 

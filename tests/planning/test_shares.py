@@ -111,7 +111,7 @@ def test_absolute_amounts_come_first(tmp_path: Path) -> None:
 
 
 def test_absolute_epsilon_with_delta(tmp_path: Path) -> None:
-    """The column has that price alone; what is left is solved with it, to within 0.1 %."""
+    """The column has exactly this epsilon; the rest is solved with it, to within 0.1 %."""
     text = """\
 budget: {epsilon: 1, delta: 1e-6}
 mechanism: discrete_gaussian
@@ -207,7 +207,7 @@ queries:
 
 
 def test_auto_finds_the_cheapest_mechanism_for_an_accuracy(tmp_path: Path) -> None:
-    """`auto` with accuracies alone: the least price of all candidates."""
+    """`auto` with only accuracies: the least privacy loss of all candidates."""
     text = """\
 budget: {delta: 1e-9}
 mechanism: %s

@@ -1,7 +1,7 @@
-"""Margins of tables that agree hold as often as they say, for every law that has them.
+"""Margins of consistent tables have the declared coverage for every mechanism.
 
-Noise is drawn by the laws themselves on families without anybody: estimates are errors then. Bounds
-are binomial, so that a run errs less than once in 10^9.
+The mechanisms add noise to empty families, so estimates are errors. Bounds are binomial, with a
+false alarm less than once in 10^9 runs.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def column_of(folder: Path, mechanism: str, epsilon: str, confidence: str) -> Fa
     return consistent_columns(Shape.of(family.tables))[0]
 
 
-def errors(
+def drawn_errors(
     column: FamilyColumn, roots: int = ROOTS
 ) -> tuple[Variances, list[dict[tuple[int, ...], Integers]]]:
-    """Return the estimates of many families of nobody, from noise alone."""
+    """Return the estimates of many empty families, which are only noise."""
     shape = column.shape
     base = shape.tree
     parents = [
@@ -81,9 +81,9 @@ def errors(
 
 
 def refute_margins(mechanism: str, epsilon: str, folder: Path, roots: int) -> None:
-    """Look at one cell of each table of each family: independent from family to family."""
+    """Check one cell of each table of each family: families are independent."""
     column = column_of(folder, mechanism, epsilon, "0.5")
-    variances, found = errors(column, roots)
+    variances, found = drawn_errors(column, roots)
     for confidence in CONFIDENCES:
         asked = replace(column.column, margin=Fraction(confidence))
         quantile = FamilyColumn(column.shape, asked).quantile
@@ -100,21 +100,25 @@ def refute_margins(mechanism: str, epsilon: str, folder: Path, roots: int) -> No
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("epsilon", ["1", "30"])
 @pytest.mark.parametrize("mechanism", LAWS)
-def test_margins_cover_as_often_as_they_say(mechanism: str, epsilon: str, tmp_path: Path) -> None:
+def test_margins_of_consistent_tables_cover_as_declared(
+    mechanism: str, epsilon: str, tmp_path: Path
+) -> None:
     refute_margins(mechanism, epsilon, tmp_path, ROOTS)
 
 
 @pytest.mark.audit
 @pytest.mark.parametrize("epsilon", ["1", "30"])
 @pytest.mark.parametrize("mechanism", LAWS)
-def test_margins_of_many_families(mechanism: str, epsilon: str, tmp_path: Path) -> None:
+def test_margins_of_many_families_cover_as_declared(
+    mechanism: str, epsilon: str, tmp_path: Path
+) -> None:
     refute_margins(mechanism, epsilon, tmp_path, MANY)
 
 
 @pytest.mark.parametrize("mechanism", LAWS)
-def test_standard_errors_are_those_of_the_noise(mechanism: str, tmp_path: Path) -> None:
+def test_standard_errors_of_families_match_the_noise(mechanism: str, tmp_path: Path) -> None:
     column = column_of(tmp_path, mechanism, "1", "0.95")
-    variances, found = errors(column)
+    variances, found = drawn_errors(column)
     unit = 2.0**variances.structure.bits
     for placed in column.shape.placed:
         areas = variances.structure.tree.counts[placed.level]
@@ -127,10 +131,10 @@ def test_standard_errors_are_those_of_the_noise(mechanism: str, tmp_path: Path) 
 
 @pytest.mark.parametrize("confidence", ["0.8", "0.99"])
 @pytest.mark.parametrize("law", [DiscreteGaussian(0.669), Gaussian(0.68)])
-def test_small_noise_has_the_margin_of_its_law(
+def test_small_noise_has_the_margin_of_its_mechanism(
     law: Mechanism, confidence: str, tmp_path: Path
 ) -> None:
-    """Whole steps alone count there: the normal margin of one measurement would be too narrow."""
+    """Values are integer steps: the normal margin of one measurement would be too narrow."""
     asked = column_of(tmp_path, "discrete_gaussian", "1", confidence)
     tables = [FamilyTable(one.table.query, {"n": law}) for one in asked.shape.placed]
     (column,) = consistent_columns(Shape.of(tables))

@@ -1,4 +1,4 @@
-"""What can't be made to agree is refused by the declaration alone, with its place."""
+"""Declarations that can't be made consistent are refused with their location."""
 
 from __future__ import annotations
 
@@ -119,8 +119,8 @@ REFUSED: dict[str, tuple[dict[str, str], str, str, str]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_cannot_be_is_refused_with_its_place(what: str, tmp_path: Path) -> None:
-    """No source is opened: there is none."""
+def test_impossible_consistent_tables_are_refused(what: str, tmp_path: Path) -> None:
+    """No source is opened."""
     asked, code, place, words = REFUSED[what]
     declaration = read_family(tmp_path, **asked)
     (tmp_path / "people.csv").unlink()
@@ -134,7 +134,7 @@ def test_what_cannot_be_is_refused_with_its_place(what: str, tmp_path: Path) -> 
     assert any(words in one.cause for one in told), told[0].cause
 
 
-def test_several_findings_come_together(tmp_path: Path) -> None:
+def test_several_consistency_errors_are_reported_together(tmp_path: Path) -> None:
     declaration = read_family(
         tmp_path,
         columns="{m: {mean: pay}, d: {count_distinct: age}}",
@@ -155,8 +155,8 @@ def _tables(folder: Path) -> list[FamilyTable]:
     return list(family.tables)
 
 
-def test_a_table_that_is_not_determined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If towns had their totals alone measured, nothing told their sexes."""
+def test_undetermined_tables_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If only totals of towns were measured, their tables by sex would be undetermined."""
     shape = Shape.of(_tables(tmp_path))
     spec = ConsistentSpec.model_validate({})
     assert list(all_findings(shape, consistent_columns(shape), spec, _place)) == []
@@ -173,7 +173,7 @@ def test_a_table_that_is_not_determined(tmp_path: Path, monkeypatch: pytest.Monk
     assert list(all_findings(shape, consistent_columns(shape), spec, _place)) == []
 
 
-def test_laws_without_a_variance_are_found_table_by_table(tmp_path: Path) -> None:
+def test_mechanisms_without_a_variance_are_found_by_table(tmp_path: Path) -> None:
     tables = _tables(tmp_path)
     shape = Shape.of(tables)
     assert all(isinstance(table.mechanisms["n"], DiscreteGaussian) for table in tables)
@@ -181,8 +181,8 @@ def test_laws_without_a_variance_are_found_table_by_table(tmp_path: Path) -> Non
     assert [one.order.axes for one in shape.placed[:3]] == [(), (0,), (1, 0)]
 
 
-def test_areas_that_are_called_as_the_whole_is() -> None:
-    """They are what their name means; without them it means the level above all."""
+def test_areas_named_like_the_total() -> None:
+    """The name means the area; without such an area it means the total."""
     schema = (
         "table: people\ncolumns:\n"
         "  country: {type: category, values: [CH, AT]}\n"

@@ -1,4 +1,4 @@
-"""Whatever integers noise may give, tables are made of them, add up, and don't depend on pieces."""
+"""For all noisy integers, consistent tables are computed, add up, and don't depend on pieces."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def family_of(folder: Path, **asked: Any) -> Family:
     return family
 
 
-def noised(family: Family, draw: Callable[[int], Integers]) -> list[NoisedTable]:
+def noisy_family_tables(family: Family, draw: Callable[[int], Integers]) -> list[NoisedTable]:
     """Return a family's tables with integers that are drawn for as many cells."""
     found = []
     for table in family.tables:
@@ -44,7 +44,7 @@ def noised(family: Family, draw: Callable[[int], Integers]) -> list[NoisedTable]
     return found
 
 
-def published(family: Family, tables: Sequence[NoisedTable]) -> dict[str, Any]:
+def publish_tables(family: Family, tables: Sequence[NoisedTable]) -> dict[str, Any]:
     assert family.step is not None
     made: dict[str, list[Any]] = {}
     for piece in step_tables(family.outputs, family.step.values(tables), {}):
@@ -76,10 +76,12 @@ DRAWS: dict[str, Callable[[int], Integers]] = {
 @pytest.mark.each
 @pytest.mark.parametrize("draw", DRAWS)
 @pytest.mark.parametrize("consistent", ["true", WHOLE, "measured groupings"])
-def test_any_integers_give_tables_that_add_up(draw: str, consistent: str, tmp_path: Path) -> None:
+def test_consistent_tables_add_up_for_any_integers(
+    draw: str, consistent: str, tmp_path: Path
+) -> None:
     grouped = consistent == "measured groupings"
     family = family_of(tmp_path, **(MEASURED_GROUPINGS if grouped else {"consistent": consistent}))
-    made = published(family, noised(family, DRAWS[draw]))
+    made = publish_tables(family, noisy_family_tables(family, DRAWS[draw]))
     assert len(totals(made, "estimates")) == 1
     if consistent == WHOLE:
         assert len(totals(made, "tables")) == 1
@@ -87,12 +89,12 @@ def test_any_integers_give_tables_that_add_up(draw: str, consistent: str, tmp_pa
 
 
 @pytest.mark.parametrize("draw", ["people", "a nation", "more than all"])
-def test_the_lattice_follows_from_the_measurements(draw: str, tmp_path: Path) -> None:
-    """The finest on which nothing can wrap; nothing is cut as long as one is left."""
+def test_grid_follows_from_the_measurements(draw: str, tmp_path: Path) -> None:
+    """The finest grid without overflow; nothing is cut while one exists."""
     family = family_of(tmp_path)
     shape = Shape.of(family.tables)
     (column,) = consistent_columns(shape)
-    measured = MeasuredColumn(column, noised(family, DRAWS[draw]))
+    measured = MeasuredColumn(column, noisy_family_tables(family, DRAWS[draw]))
     assert family.step is not None
     found = on_lattice(measured, wanted_tables(shape, family.step.spec))  # type: ignore[attr-defined]
     bits = {"people": 20, "a nation": 12, "more than all": 4}[draw]
@@ -100,13 +102,13 @@ def test_the_lattice_follows_from_the_measurements(draw: str, tmp_path: Path) ->
     assert found.of is column.variances.of
 
 
-def test_coarser_lattices_are_tried_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no bound is known beforehand; and what fits none is cut."""
+def test_coarser_grids_are_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If no bound is known in advance; numbers that fit no grid are cut."""
     family = family_of(tmp_path)
-    tables = noised(family, DRAWS["a nation"])
-    whole = published(family, tables)
-    largest = noised(family, lambda size: np.full(size, 10**12))
-    before = published(family, largest)
+    tables = noisy_family_tables(family, DRAWS["a nation"])
+    whole = publish_tables(family, tables)
+    largest = noisy_family_tables(family, lambda size: np.full(size, 10**12))
+    before = publish_tables(family, largest)
     monkeypatch.setattr(reading, "FINEST", 11)
     tried: list[int] = []
     fits = reading._can_compute_estimates
@@ -117,39 +119,39 @@ def test_coarser_lattices_are_tried_out(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(reading, "_can_compute_estimates", seen)
     monkeypatch.setattr(reading, "estimates_fit", lambda *_: False)
-    coarse = published(family, tables)
+    coarse = publish_tables(family, tables)
     assert tried == [12, 8, 4]
     assert len(totals(coarse, "estimates")) == 1
     for name, table in whole.items():
         assert table["n"] == pytest.approx(coarse[name]["n"], abs=1.0)
     monkeypatch.setattr(reading, "_can_compute_estimates", lambda *_: False)
-    cut = published(family, largest)
+    cut = publish_tables(family, largest)
     assert len(totals(cut, "estimates")) == 1
     assert cut["estimates/pop_total"]["n"][0] < 0.9 * before["estimates/pop_total"]["n"][0]
 
 
 @pytest.mark.parametrize("draw", ["people", "a nation"])
-def test_one_pass_is_enough_where_its_bounds_tell(
+def test_one_pass_suffices_with_known_bounds(
     draw: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same tables as where all of them are tried out."""
+    """The tables are the same as when all grids are tried."""
     monkeypatch.setattr(reading, "FINEST", 11)
     family = family_of(tmp_path, consistent=WHOLE)
-    tables = noised(family, DRAWS[draw])
+    tables = noisy_family_tables(family, DRAWS[draw])
     with monkeypatch.context() as changed:
         changed.setattr(
             reading, "_can_compute_estimates", lambda *_: pytest.fail("all of them were tried out")
         )
-        one = published(family, tables)
+        one = publish_tables(family, tables)
     monkeypatch.setattr(reading, "estimates_fit", lambda *_: False)
-    assert published(family, tables) == one
+    assert publish_tables(family, tables) == one
 
 
-def test_nothing_is_claimed_of_what_was_cut(tmp_path: Path) -> None:
-    """Numbers that fit no lattice have no standard errors, and intervals that hold everything."""
+def test_cut_numbers_have_no_standard_errors(tmp_path: Path) -> None:
+    """Numbers that fit no grid have no standard error, and intervals that contain everything."""
     family = family_of(tmp_path, consistent=WHOLE, columns='{n: {count: "*", margin: true}}')
-    tables = noised(family, DRAWS["huge noise"])
-    made = published(family, tables)
+    tables = noisy_family_tables(family, DRAWS["huge noise"])
+    made = publish_tables(family, tables)
     for name, table in made.items():
         if name.startswith("estimates"):
             assert {*table["n_se"], *table["n_moe"]} == {None}
@@ -157,14 +159,14 @@ def test_nothing_is_claimed_of_what_was_cut(tmp_path: Path) -> None:
             assert (set(table["n_lower"]), set(table["n_upper"])) == ({0}, {LIMIT})
     assert family.step is not None
     for draw in ("huge noise", "more than all", "every size"):
-        tables = noised(family, DRAWS[draw])
+        tables = noisy_family_tables(family, DRAWS[draw])
         files: dict[str, Any] = {}
         for piece in step_tables(family.outputs, family.step.values(tables), {}):
             files[piece.name] = lambda table=piece.rows: iter(table.to_batches())
         assert list(family.step.problems(tables, files)) == []
 
 
-def test_lattices_leave_the_bits_that_are_asked() -> None:
+def test_grids_have_the_requested_bits() -> None:
     for sizes in ((), (2,), (2, 63), (8, 2, 2, 63)):
         for bits in range(value_bits(sizes, 2) + 1):
             largest = reading._largest_number(sizes, bits)
@@ -173,8 +175,8 @@ def test_lattices_leave_the_bits_that_are_asked() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 100])
-def test_slices_of_a_stream(size: int) -> None:
-    """Any slices, ascending or from the start again, whatever the pieces."""
+def test_slices_of_a_stream_equal_slices_of_an_array(size: int) -> None:
+    """Any slices, ascending or again from the start, for all piece sizes."""
     whole = np.arange(50)
     opened = 0
 
@@ -189,6 +191,6 @@ def test_slices_of_a_stream(size: int) -> None:
     assert opened == 2
 
 
-def test_sums_of_sizes_are_beyond_64_bits() -> None:
+def test_absolute_sums_may_exceed_64_bits() -> None:
     piece = np.array([LIMIT, -LIMIT, LIMIT, -LIMIT, 3])
     assert reading._absolute_sum(piece) == 4 * LIMIT + 3

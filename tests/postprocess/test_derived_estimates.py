@@ -1,4 +1,4 @@
-"""Means, ratios and centred sums of a family: what they are of, their errors, and where there are none."""
+"""Means, ratios and centred sums of a family: their parts, errors, and missing values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLUMNS = (
 )
 
 
-def derived(folder: Path) -> dict[str, DerivedColumn]:
+def derived_estimates(folder: Path) -> dict[str, DerivedColumn]:
     declaration = read_family(folder, columns=COLUMNS)
     _, plan = prepare(declaration)
     (family,) = plan.families
@@ -32,8 +32,8 @@ def derived(folder: Path) -> dict[str, DerivedColumn]:
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("consistent", ["true", "{non_negative: true}"])
-def test_they_follow_from_published_parts(consistent: str, tmp_path: Path) -> None:
-    """The mean times the count is the sum, to rounding; whole tables have neither."""
+def test_derived_estimates_follow_from_published_parts(consistent: str, tmp_path: Path) -> None:
+    """The mean times the count is the sum, up to rounding; integer tables have no means."""
     folder = publish_family(
         tmp_path, columns=COLUMNS, consistent=consistent, budget="epsilon: 4, delta: 1e-6"
     )
@@ -65,11 +65,11 @@ def test_they_follow_from_published_parts(consistent: str, tmp_path: Path) -> No
         assert "n" in pq.read_schema(path).names
 
 
-def test_errors_are_those_of_drawn_estimates(tmp_path: Path) -> None:
-    """With normal parts: standard errors to first order, and Fieller's intervals hold as promised."""
+def test_errors_of_derived_estimates_match_simulation(tmp_path: Path) -> None:
+    """With normal parts: first-order standard errors, and coverage of Fieller's intervals."""
     rng = np.random.default_rng(3)
     draws, confidence = 200_000, 0.9
-    found = derived(tmp_path)
+    found = derived_estimates(tmp_path)
     mean, quantile = found["mean"], found["mean"].quantile
     assert quantile >= NormalDist().inv_cdf(0.95)
     total, count = (part.measurement.name for part in mean.parts)
@@ -98,8 +98,8 @@ def test_errors_are_those_of_drawn_estimates(tmp_path: Path) -> None:
         assert inside[known].all()
 
 
-def test_sums_around_the_middle_have_exact_errors(tmp_path: Path) -> None:
-    found = derived(tmp_path)["pay"]
+def test_centred_sums_have_exact_standard_errors(tmp_path: Path) -> None:
+    found = derived_estimates(tmp_path)["pay"]
     total, count = (part.measurement.name for part in found.parts)
     made = found.values({
         total: (np.array([-30.0]), np.array([3.0])), count: (np.array([10.0]), np.array([0.5]))
@@ -110,9 +110,9 @@ def test_sums_around_the_middle_have_exact_errors(tmp_path: Path) -> None:
     assert made["pay_se"][0] ** 2 >= float(exact)
 
 
-def test_a_divisor_that_may_be_nothing(tmp_path: Path) -> None:
-    """No quotient and no error, but an interval: whatever the numbers are, nothing is raised."""
-    part = derived(tmp_path)["part"]
+def test_divisors_near_zero_have_only_an_interval(tmp_path: Path) -> None:
+    """No quotient and no standard error, but an interval; no number raises an error."""
+    part = derived_estimates(tmp_path)["part"]
     over, under = (one.measurement.name for one in part.parts)
     s = np.array([5.0, 5.0, 0.0, 1e18, -1e18, np.nan])
     for c in (0.0, -0.0, 1e-300, -1.0):

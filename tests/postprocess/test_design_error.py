@@ -91,7 +91,7 @@ def noisy(query: Query, held: pd.DataFrame, laws: dict[str, Mechanism], key: str
     }
 
 
-def test_values_without_noise_are_those_of_the_definition() -> None:
+def test_design_errors_without_noise_follow_the_definition() -> None:
     held = frame(700)
     query = ask(declare(COLUMNS), ASKED)
     vectors, wanted = exact(query, held), true_errors(held)
@@ -116,10 +116,10 @@ MEANT = {"w": {-9: 0}, "w1": {-9: -1, 9: 3}, "w2": {None: 3}, "x": {-9: -2, 9: 3
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("limit", [None, 1])
 @pytest.mark.parametrize("of", [None, "x"])
-def test_no_neighbours_differ_by_more_and_some_by_as_much(
+def test_sensitivity_of_design_errors_is_exact(
     of: str | None, limit: int | None, neighbours: Neighbours
 ) -> None:
-    """All pairs of tables that differ in up to two rows of one person: both parts, and together."""
+    """For all pairs of tables that differ in up to two rows of one person: each part, and both."""
     names = ["w", "w1", "w2", *([of] if of else [])]
     rows = list(product(*(VALUES[name] for name in names)))
     cells = [str(i) for i in range(len(rows))]
@@ -152,7 +152,7 @@ def test_no_neighbours_differ_by_more_and_some_by_as_much(
 
 
 @pytest.mark.parametrize("steps", [("0.1", "0.4"), ("0.15", "0.1"), (2, 3), (4096, 1)])
-def test_weights_with_other_steps_and_wide_bounds_are_subtracted_exactly(steps: Any) -> None:
+def test_weights_with_other_steps_are_subtracted_exactly(steps: Any) -> None:
     fine = [Fraction(str(one)) for one in steps]
     columns = {
         name: {
@@ -175,7 +175,7 @@ def test_weights_with_other_steps_and_wide_bounds_are_subtracted_exactly(steps: 
 
 @pytest.mark.parametrize("shifts", [0.5, 10.0, 40.0])
 @pytest.mark.parametrize("name", ["discrete_gaussian", "laplace"])
-def test_variances_are_unbiased_and_intervals_contain_the_truth(name: str, shifts: float) -> None:
+def test_design_variances_are_unbiased_and_covered(name: str, shifts: float) -> None:
     """A mean differs by 6.5 standard errors, or a coverage of 95 % is below 94 %, by a chance of
     less than 1e-10. Without the subtraction, or with the variance of noise a tenth smaller, both
     are rejected wherever noise matters.
@@ -236,7 +236,7 @@ def deviation(values: np.ndarray, wanted: float) -> float:
 @pytest.mark.parametrize("confidence", [0.5, 0.95, 0.99, 0.9999])
 @pytest.mark.parametrize("replicates", [1, 2, 5])
 @pytest.mark.parametrize("name", ["discrete_gaussian", "laplace"])
-def test_few_replicates_and_other_confidences(
+def test_few_replicates_and_other_confidences_are_covered(
     name: str, replicates: int, confidence: float
 ) -> None:
     """From no design variance to one far above the noise; one part may have all of it.
@@ -262,7 +262,7 @@ def test_few_replicates_and_other_confidences(
 
 
 @pytest.mark.parametrize("budget", [{"rho": 100}, {"epsilon": 90}])
-def test_releases_and_frames(tmp_path: Path, budget: dict[str, Any]) -> None:
+def test_design_errors_in_releases_and_frames(tmp_path: Path, budget: dict[str, Any]) -> None:
     """The noise of a release is known to `verify`, and a count beside it has half of the budget."""
     held = frame(5000)
     held.to_parquet(tmp_path / "survey.parquet")
@@ -301,7 +301,7 @@ def test_releases_and_frames(tmp_path: Path, budget: dict[str, Any]) -> None:
         ("w2_1-w2_2", ["w2_1", "w2_2"]),
     ],
 )
-def test_numbered_columns(text: str, wanted: list[str]) -> None:
+def test_numbered_replicates_are_expanded(text: str, wanted: list[str]) -> None:
     spec = DesignErrorSpec.model_validate({"weight": "w", "replicates": text, "scale": "4/80"})
     assert list(spec.replicates) == wanted
     assert spec.scale == Fraction(1, 20)
@@ -328,7 +328,7 @@ def test_numbered_columns(text: str, wanted: list[str]) -> None:
     ],
     ids=str,
 )
-def test_refusals(changes: dict[str, Any], code: str) -> None:
+def test_wrong_design_errors_are_refused(changes: dict[str, Any], code: str) -> None:
     with pytest.raises(DpReleaseError) as refused:
         ask(declare(COLUMNS), {"c": {"design_error": {**WEIGHTS, **changes}}})
     assert code in str(refused.value)

@@ -1,4 +1,4 @@
-"""The quality of values of families, computed again from their published numbers."""
+"""The quality of family values, recomputed from published numbers."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def is_near_a_limit(value: float, width: float) -> bool:
 
 @pytest.mark.parametrize("margin", ["", ", margin: true", ", margin: 0.9"])
 @pytest.mark.parametrize("consistent", ["true", "{non_negative: true}"])
-def test_quality_follows_from_published_numbers(
+def test_family_quality_follows_from_published_numbers(
     margin: str, consistent: str, tmp_path: Path
 ) -> None:
-    """Of estimates from standard errors, of integers from intervals, at 95 % in any case."""
+    """For estimates from standard errors, for integers from intervals, always at 95 %."""
     columns = f'{{n: {{count: "*"{margin}}}, total: {{sum: pay}}, mean: {{mean: pay{margin}}}}}'
     asked = {"columns": columns, "consistent": consistent, "budget": "epsilon: 4, delta: 1e-6"}
     folder = publish_family(tmp_path / "run", **asked)
@@ -76,8 +76,8 @@ def check_mean(row: Row) -> str:
     return quality
 
 
-def test_quality_can_be_left_out(tmp_path: Path) -> None:
-    """Of single columns, or of all; means keep their intervals."""
+def test_family_quality_is_optional(tmp_path: Path) -> None:
+    """For single columns, or for all; means keep their intervals."""
     columns = '{n: {count: "*", quality: false}, mean: {mean: pay, quality: false}}'
     folder = publish_family(tmp_path, columns=columns)
     for path in folder.glob("estimates/*.parquet"):

@@ -1,4 +1,4 @@
-"""Declared post-processing: values, their manifest, and that the price does not know of it."""
+"""Declared post-processing: values, manifest, and no effect on the budget."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ LARGE = 2**62
     st.booleans(),
     st.one_of(st.none(), st.integers(-LARGE, LARGE)),
 )
-def test_values(values: list[int], base: int, non_negative: bool, below: int | None) -> None:
-    """Whole-number arithmetic in Python, value by value; nothing overflows."""
+def test_post_processing_equals_python_integers(
+    values: list[int], base: int, non_negative: bool, below: int | None
+) -> None:
+    """Integer arithmetic in Python, value by value; nothing overflows."""
     steps = np.array(values, dtype=np.int64)
     threshold = None if below is None else Fraction(below)
     post = PostProcessing(threshold, non_negative, Fraction(base))
@@ -45,7 +47,7 @@ def test_values(values: list[int], base: int, non_negative: bool, below: int | N
 OPTIONS = "margin: true, non_negative: true, round_to: 5, suppress_below: 8"
 
 
-def test_a_release(tmp_path: Path) -> None:
+def test_release_with_post_processing(tmp_path: Path) -> None:
     plain, _ = publish(tmp_path / "plain")
     path = write(tmp_path / "finished")
     text = RELEASE.replace("margin: true", OPTIONS)
@@ -69,8 +71,8 @@ def test_a_release(tmp_path: Path) -> None:
     assert records[0]["files"][0]["post_processing"] == {}
 
 
-def test_a_suppressed_cell_is_in_no_buffer(tmp_path: Path) -> None:
-    """The noised value that is not shown is not in the file either."""
+def test_suppressed_values_are_not_in_the_file(tmp_path: Path) -> None:
+    """The buffers of the file do not contain the hidden noisy value."""
     path = write(tmp_path)
     path.write_text(RELEASE.replace("margin: true", "suppress_below: 1000000"))
     shaped = dprelease.read_release(path).run()
@@ -97,7 +99,7 @@ output: out/coded
 """
 
 
-def test_codes_labels_and_qualities(tmp_path: Path) -> None:
+def test_missing_codes_labels_and_quality_are_published(tmp_path: Path) -> None:
     path = write(tmp_path, [f"{i},{('Bern', 'Oslo')[i % 2]},{i % 80},{i}.0\n" for i in range(72)])
     path.write_text(CODED)
     out = dprelease.read_release(path).run()

@@ -1,4 +1,4 @@
-"""Intervals of arithmetic on noisy columns: how many of 40,000 releases hold the truth.
+"""Intervals of arithmetic on noisy columns: coverage in 40,000 releases.
 
 As in `test_margins`: with a true coverage of 95 %, the found share leaves 94.5 to 95.5 % with a
 chance below 1e-5, and every run draws the same noise.
@@ -30,7 +30,14 @@ from dprelease.query.outer_sql.formulas import Formula, confidence_of_each, form
 from dprelease.query.quality import CONFIDENCE
 from dprelease.query.resolve import Query
 from tests.exact.build import ask, declare
-from tests.postprocess.test_margins import COLUMNS, LAWS, RELEASES, laws_of, noised, synthetic
+from tests.postprocess.test_margins import (
+    COLUMNS,
+    LAWS,
+    RELEASES,
+    laws_of,
+    noisy_vectors,
+    synthetic,
+)
 
 SPECS: dict[str, Any] = {
     "COUNT(x)": {"count": "x"},
@@ -60,7 +67,7 @@ WIDER: dict[str, Callable[[Truth], float]] = {
 """Other formulas, whose intervals are on the safe side."""
 
 
-def parsed(text: str) -> Formula:
+def parse(text: str) -> Formula:
     """Return arithmetic on aggregates as a formula over columns named by their SQL."""
     found = formula_of(sqlglot.parse_one(text, read="duckdb"), lambda column: None)
     assert not isinstance(found, str)
@@ -85,12 +92,12 @@ def declared_query(formula: Formula) -> tuple[Query, dict[str, str]]:
     return ask(declare(COLUMNS), specs), names
 
 
-def share_that_holds(text: str, true: float, rows: int, name: str, factor: float = 1.0) -> float:
-    """Return the share of intervals that hold the truth, for margins of noise times `factor`."""
-    formula = parsed(text)
+def coverage(text: str, true: float, rows: int, name: str, factor: float = 1.0) -> float:
+    """Return the share of intervals that contain the truth, for margins of noise times `factor`."""
+    formula = parse(text)
     query, names = declared_query(formula)
     laws = laws_of(query, name)
-    vectors = noised(query, synthetic(rows), laws, f"{name} {text}")
+    vectors = noisy_vectors(query, synthetic(rows), laws, f"{name} {text}")
     smaller: dict[str, Mechanism] = {
         key: type(law)(scale=law.scale * factor) if factor != 1.0 else law
         for key, law in laws.items()
@@ -120,33 +127,33 @@ def share_that_holds(text: str, true: float, rows: int, name: str, factor: float
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("name", sorted(LAWS))
 @pytest.mark.parametrize("text", EXACT)
-def test_quotients_of_linear_forms_hold_the_truth(text: str, name: str) -> None:
+def test_quotients_of_linear_forms_have_exact_coverage(text: str, name: str) -> None:
     rows = 20_000
-    share = share_that_holds(text, EXACT[text](truth_of(rows)), rows, name)
+    share = coverage(text, EXACT[text](truth_of(rows)), rows, name)
     assert 0.945 <= share <= 0.957
 
 
 @pytest.mark.parametrize("text", EXACT)
-def test_smaller_noise_is_found_out(text: str) -> None:
-    """The test can fail: margins of noise 5 % smaller hold the truth too rarely."""
+def test_margins_of_smaller_noise_are_rejected(text: str) -> None:
+    """The test can fail: margins of noise 5 % smaller have too low a coverage."""
     rows = 20_000
-    assert share_that_holds(text, EXACT[text](truth_of(rows)), rows, "laplace", 0.95) < 0.945
+    assert coverage(text, EXACT[text](truth_of(rows)), rows, "laplace", 0.95) < 0.945
 
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("name", sorted(LAWS))
 @pytest.mark.parametrize("text", WIDER)
-def test_other_formulas_hold_the_truth_at_least_as_often(text: str, name: str) -> None:
+def test_other_formulas_have_at_least_the_coverage(text: str, name: str) -> None:
     rows = 20_000
-    assert share_that_holds(text, WIDER[text](truth_of(rows)), rows, name) >= 0.95
+    assert coverage(text, WIDER[text](truth_of(rows)), rows, name) >= 0.95
 
 
 @pytest.mark.parametrize("rows", [3, 12, 40])
 @pytest.mark.parametrize("text", ["SUM(x) / COUNT(x)", "COUNT(x) / (COUNT(x) + COUNT(*))"])
-def test_quotients_of_few_rows_hold_the_truth(text: str, rows: int) -> None:
-    """Divisors near 0 have an empty interval, which stands for every number."""
+def test_quotients_of_few_rows_have_the_coverage(text: str, rows: int) -> None:
+    """Divisors near 0 have an empty interval, which means every number."""
     true = EXACT.get(text, lambda t: t["COUNT(x)"] / (t["COUNT(x)"] + t["COUNT(*)"]))
-    assert share_that_holds(text, true(truth_of(rows)), rows, "discrete_gaussian") >= 0.945
+    assert coverage(text, true(truth_of(rows)), rows, "discrete_gaussian") >= 0.945
 
 
 @pytest.mark.parametrize(
@@ -162,16 +169,16 @@ def test_quotients_of_few_rows_hold_the_truth(text: str, rows: int) -> None:
         "COUNT(*) / 0": False,
     }.items(),
 )
-def test_which_formulas_are_quotients_of_linear_forms(text: str, is_quotient: bool) -> None:
-    assert (quotient_of(parsed(text)) is not None) == is_quotient
+def test_quotients_of_linear_forms_are_recognised(text: str, is_quotient: bool) -> None:
+    assert (quotient_of(parse(text)) is not None) == is_quotient
 
 
-def test_numbers_without_an_interval_are_empty() -> None:
-    """A division by zero and constants that are too large have no ends, and raise nothing."""
+def test_undefined_formulas_have_no_interval() -> None:
+    """Divisions by zero and too large constants have no interval, and raise nothing."""
     for text in ("COUNT(*) / 0", "COUNT(*) * 1e300 * 1e300", "COUNT(x) / (COUNT(*) - COUNT(*))"):
-        query, names = declared_query(parsed(text))
+        query, names = declared_query(parse(text))
         interval = FormulaInterval.of(
-            parsed(text).with_columns(names),
+            parse(text).with_columns(names),
             {column.name: column for column in query.columns},
             laws_of(query, "laplace"),
             CONFIDENCE,
@@ -181,9 +188,9 @@ def test_numbers_without_an_interval_are_empty() -> None:
         assert np.isnan(high).all()
 
 
-def test_confidences_close_to_one_do_not_rely_on_draws() -> None:
+def test_confidences_near_one_use_exact_tails() -> None:
     """At 99.9999 %, the margin is at least that of each part, which follows from the exact tail."""
-    formula = parsed("COUNT(x) - COUNT(*)")
+    formula = parse("COUNT(x) - COUNT(*)")
     query, names = declared_query(formula)
     laws, columns = laws_of(query, "laplace"), {column.name: column for column in query.columns}
     confidence = Fraction(999_999, 1_000_000)
@@ -194,6 +201,6 @@ def test_confidences_close_to_one_do_not_rely_on_draws() -> None:
 
 
 @pytest.mark.parametrize("columns", range(1, 11))
-def test_intervals_that_hold_at_once(columns: int) -> None:
+def test_simultaneous_intervals_split_the_confidence(columns: int) -> None:
     each = confidence_of_each(columns, CONFIDENCE)
     assert columns * (1 - each) <= 1 - CONFIDENCE

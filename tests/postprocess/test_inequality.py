@@ -41,10 +41,10 @@ def incomes(rows: int, skew: float) -> Floats:
 @pytest.mark.parametrize("scale", ["1", "8"])
 @pytest.mark.parametrize("skew", [1.0, 3.0])
 @pytest.mark.parametrize("rows", [40, 400, 3000])
-def test_intervals_are_covered(
+def test_gini_intervals_cover_the_truth(
     kind: type[DiscreteLaplace | DiscreteGaussian], scale: str, skew: float, rows: int
 ) -> None:
-    """In small groups, most of which are left empty, and in large ones."""
+    """In small groups, of which most are empty, and in large ones."""
     runs, values = 1500, incomes(rows, skew)
     truth, noise = gini(values), kind(Fraction(scale))
     noised = np.tile(counts_of(values), (runs, 1))
@@ -61,8 +61,8 @@ def test_intervals_are_covered(
 
 
 @given(st.lists(st.floats(0, 199.9), min_size=2, max_size=40).filter(lambda x: sum(x) > 1))
-def test_the_interval_holds_every_placement_in_bands(values: list[float]) -> None:
-    """Without noise: wherever values lie in their bands, also all at one edge."""
+def test_gini_interval_contains_every_placement_in_bands(values: list[float]) -> None:
+    """Without noise, for values anywhere in their bands, also all at one edge."""
     held = np.array(values)
     band = np.digitize(held, EDGES) - 1
     low, high = EDGES[band], EDGES[band + 1]
@@ -76,8 +76,8 @@ def test_the_interval_holds_every_placement_in_bands(values: list[float]) -> Non
             assert truth - 1e-9 <= found.upper[0]
 
 
-def test_bounds_are_those_of_a_search() -> None:
-    """Without noise, the ends are close to those of distributions found by trying many."""
+def test_gini_bounds_equal_a_search() -> None:
+    """Without noise, the ends are close to the extremes of many distributions."""
     edges = np.array([0.0, 10.0, 30.0])
     counts = np.array([[60_000.0, 40_000.0]])
     found = gini_estimates(counts, edges, NONE, 0.95)
@@ -96,7 +96,7 @@ def test_bounds_are_those_of_a_search() -> None:
     assert found.lower[0] == pytest.approx(0.0, abs=1e-3)
 
 
-def test_a_group_without_a_clear_total_is_blank() -> None:
+def test_gini_of_uncertain_totals_is_empty() -> None:
     counts = np.array([[1.0, -2, 0, 3, 0, 0, 1], [0.0] * 7, [9000.0] * 7])
     found = gini_estimates(counts, EDGES, DiscreteLaplace(Fraction(3)), 0.95)
     assert found.unsure.tolist() == [True, True, False]
@@ -105,14 +105,14 @@ def test_a_group_without_a_clear_total_is_blank() -> None:
     assert found.upper[:2].tolist() == [1, 1]
 
 
-def test_edges_above_zero_and_evenly_spread_values() -> None:
+def test_gini_of_uniform_values() -> None:
     """Uniform values from a to b have the Gini coefficient (b - a) / (3 (a + b))."""
     edges = np.array([100.0, 150, 200])
     found = gini_estimates(np.array([[1e6, 1e6]]), edges, NONE, 0.95)
     assert found.values[0] == pytest.approx(100 / 900)
 
 
-def test_noise_without_a_variance_sets_no_limit() -> None:
+def test_gini_with_unbounded_noise_has_no_limits() -> None:
     class Biased(DiscreteLaplace):
         mean = 1.5
 

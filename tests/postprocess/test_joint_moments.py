@@ -46,7 +46,7 @@ RELEASES = 20_000
 
 
 def frame(rows: int) -> pd.DataFrame:
-    """Return related values on the lattice, known by their numbers."""
+    """Return related values on the grid, computed from row numbers."""
     i = np.arange(rows)
     u, v, w = (i * step % 1 for step in (0.6180339887, 0.7548776662, 0.5698402910))
     x, z, f = np.floor(u**2 * 180) / 2 - 10, np.floor(20 * (u + v)), w > 0.6
@@ -78,7 +78,7 @@ def exact_vectors(query: Query, held: pd.DataFrame) -> dict[str, Any]:
     return {one.name: found.vector(one.name)[:1] for one in query.measurements}
 
 
-def test_values_without_noise_are_those_of_numpy() -> None:
+def test_moments_without_noise_equal_numpy() -> None:
     held = frame(500)
     query = ask(declare(COLUMNS), ASKED)
     vectors, wanted = exact_vectors(query, held), truth(held)
@@ -92,7 +92,7 @@ def test_values_without_noise_are_those_of_numpy() -> None:
 @pytest.mark.each
 @pytest.mark.parametrize("rows", [25, 60, 150, 500, 2000, 20_000])
 @pytest.mark.parametrize("name", ["laplace", "discrete_gaussian", "symmetric_alpha_stable"])
-def test_intervals_hold_the_truth_in_cells_of_all_sizes(name: str, rows: int) -> None:
+def test_moment_intervals_cover_the_truth_for_all_sizes(name: str, rows: int) -> None:
     """A coverage of 95 % falls below 94.2 % of 20,000 releases with a chance below 1e-6."""
     held = frame(rows)
     query = ask(declare(COLUMNS), ASKED)
@@ -116,8 +116,8 @@ def test_intervals_hold_the_truth_in_cells_of_all_sizes(name: str, rows: int) ->
             assert covered.mean() <= 0.985, column.name
 
 
-def test_intervals_of_a_wrong_law_are_found_out() -> None:
-    """The test can fail: margins of noise a quarter smaller hold the truth too rarely."""
+def test_moment_margins_of_smaller_noise_are_rejected() -> None:
+    """The test can fail: margins of noise a quarter smaller have too low a coverage."""
     held = frame(20_000)
     query = ask(declare(COLUMNS), ASKED)
     laws = laws_of(query, "discrete_gaussian")
@@ -134,7 +134,7 @@ def test_intervals_of_a_wrong_law_are_found_out() -> None:
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.99, 0.9999])
-def test_other_confidences(confidence: float) -> None:
+def test_moment_intervals_at_other_confidences(confidence: float) -> None:
     held = frame(3000)
     query = ask(declare(COLUMNS), ASKED)
     laws, bits, true = laws_of(query, "laplace"), Keyed("confident"), truth(held)
@@ -165,8 +165,8 @@ def test_widths_of_combined_noise_are_wide_enough(name: str, confidence: float) 
         assert beyond.mean() <= 1 - confidence + 6 * np.sqrt((1 - confidence) / 100_000)
 
 
-def test_cells_without_a_clear_divisor_are_empty_with_the_natural_bounds() -> None:
-    """Empty cells, cells of one row, constant columns; many batches of them."""
+def test_moments_of_uncertain_divisors_are_empty() -> None:
+    """Empty cells, cells of one row, constant columns, with their natural bounds; many batches."""
     query = ask(declare(COLUMNS), ASKED)
     laws, bits = laws_of(query, "laplace"), Keyed("empty")
     cells = 2 * BATCH_CELLS + 3
@@ -188,8 +188,8 @@ def test_cells_without_a_clear_divisor_are_empty_with_the_natural_bounds() -> No
             assert (found.upper[found.unsure] == ends).all()
 
 
-def test_rows_count_only_if_all_values_are_present() -> None:
-    """Missing values, codes of missing values and values that replace them."""
+def test_moments_use_rows_with_all_values_present() -> None:
+    """With missing values, missing codes and fill values."""
     held = frame(600).assign(filled=np.arange(600) % 10).astype({"f": "object", "filled": "Int64"})
     i = np.arange(600)
     held.loc[i % 5 == 1, "x"], held.loc[i % 7 == 2, "y"] = np.nan, np.nan
@@ -214,7 +214,7 @@ def test_rows_count_only_if_all_values_are_present() -> None:
     assert found["s"] == pytest.approx(wanted, rel=1e-6)
 
 
-def test_statements_and_frames_have_the_values_of_duckdb_and_pandas() -> None:
+def test_moments_in_sql_and_frames_equal_duckdb_and_pandas() -> None:
     held = frame(20_000).assign(k=np.where(np.arange(20_000) % 3, "a", "b"))
     session = dprelease.Session({"table": "people", "columns": COLUMNS}, epsilon=10**9)
     held.dp.use(session)
@@ -280,7 +280,7 @@ def test_regressions_share_their_measurements() -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_refusals(spec: dict[str, Any], code: str) -> None:
+def test_wrong_moments_are_refused(spec: dict[str, Any], code: str) -> None:
     with pytest.raises(DpReleaseError) as refused:
         ask(declare(COLUMNS), {"c": spec})
     assert code in str(refused.value)

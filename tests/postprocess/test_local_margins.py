@@ -1,4 +1,4 @@
-"""Margins of frequencies and means that are estimated from noised records."""
+"""Margins of frequencies and means that are estimated from noisy records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEVELS = (0.8, 0.95, 0.99)
 
 
 def coverage(law: RandomizedResponse, n: int, true: int, confidence: float) -> float:
-    """Return the exact chance that the interval of a value that `true` of n records have holds it."""
+    """Return the exact coverage of the interval for a value that `true` of n records have."""
     kept = stats.binom.pmf(np.arange(true + 1), true, law.true_value_probability)
     others = stats.binom.pmf(np.arange(n - true + 1), n - true, law.false_value_probability)
     chance = signal.fftconvolve(kept, others)
@@ -38,8 +38,8 @@ def coverage(law: RandomizedResponse, n: int, true: int, confidence: float) -> f
 @pytest.mark.each
 @pytest.mark.parametrize("confidence", LEVELS)
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.3, 0.5, 0.9, 1.0])
-def test_intervals_of_frequencies_hold_the_truth(share: float, confidence: float) -> None:
-    """As often as is declared, for many records; a margin 5 % smaller or larger would be outside."""
+def test_frequency_intervals_cover_the_truth(share: float, confidence: float) -> None:
+    """With the declared coverage for many records; a margin 5 % smaller or larger would fail."""
     law, n = RandomizedResponse(0.6, 4), 40_000
     found = coverage(law, n, round(share * n), confidence)
     slack = {0.8: 0.01, 0.95: 0.006, 0.99: 0.0015}[confidence]
@@ -50,8 +50,8 @@ def test_intervals_of_frequencies_hold_the_truth(share: float, confidence: float
 
 
 @pytest.mark.parametrize("confidence", LEVELS)
-def test_estimates_carry_the_margin_that_was_asked_for(confidence: float) -> None:
-    """The farthest frequency within z standard errors of its own, by trying them all."""
+def test_frequency_margins_have_the_declared_confidence(confidence: float) -> None:
+    """The farthest frequency within z of its own standard errors, by trying all."""
     (part,) = resolve_records(local_declaration(STORED, "c"))
     (column,) = part.columns
     law = RandomizedResponse(0.7, 2)
@@ -67,7 +67,7 @@ def test_estimates_carry_the_margin_that_was_asked_for(confidence: float) -> Non
 
 
 @pytest.mark.parametrize("confidence", LEVELS)
-def test_means_carry_the_margin_that_was_asked_for(confidence: float) -> None:
+def test_mean_margins_have_the_declared_confidence(confidence: float) -> None:
     (part,) = resolve_records(local_declaration(STORED, "n"))
     (column,) = part.columns
     law = DiscreteLaplace(scale=30.0)

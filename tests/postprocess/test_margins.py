@@ -1,6 +1,6 @@
-"""Margins of what is computed from several vectors: 95 % of the intervals hold the truth.
+"""Margins of values computed from several vectors: 95 % of the intervals contain the truth.
 
-40,000 to 60,000 releases a case: the share of intervals that hold the truth has a standard error of
+40,000 to 60,000 releases a case: the share of intervals that contain the truth has standard error
 0.0011 or less, so with a true coverage of 95 % it leaves 94.5 to 95.5 % with a chance below 1e-5;
 streams are keyed, so every run is the same one.
 """
@@ -61,7 +61,7 @@ UNDER = [0.01, 0.9, 2.2, 2.9, 3.0, 3.05, 3.2, 4.0, 7.0, 40.0, 900.0]
 
 
 def laws_of(query: Query, name: str) -> dict[str, Mechanism]:
-    """Return noise of one kind for every vector, as large as its sensitivity asks."""
+    """Return noise of one kind for every vector, scaled to its sensitivity."""
     found = {}
     for measurement in query.measurements:
         shape = dict(LAWS[name])
@@ -82,10 +82,10 @@ def truth(x: np.ndarray, h: np.ndarray) -> dict[str, float]:
     }
 
 
-def noised(
+def noisy_vectors(
     query: Query, frame: pd.DataFrame, laws: dict[str, Mechanism], key: str
 ) -> dict[str, Any]:
-    """Return many noised answers of a query without keys, as if they were cells."""
+    """Return many noisy results of a query without keys, as if they were cells."""
     with Engine.open(query.declared, frame) as engine:
         exact = engine.run(query)
     bits = Keyed(key)
@@ -95,8 +95,8 @@ def noised(
     }
 
 
-def covered(column: OutputColumn, vectors: dict[str, Any], laws: Any, true: float) -> float:
-    """Return the share of the intervals at 95 % that hold the truth."""
+def coverage(column: OutputColumn, vectors: dict[str, Any], laws: Any, true: float) -> float:
+    """Return the share of the intervals at 95 % that contain the truth."""
     if column.form == SUM:
         total = column.parts[0].aggregate
         values = uncentred_sums(total, vectors[column.parts[0].name], vectors[column.parts[1].name])
@@ -107,7 +107,7 @@ def covered(column: OutputColumn, vectors: dict[str, Any], laws: Any, true: floa
 
 
 def synthetic(rows: int) -> pd.DataFrame:
-    """Return skewed values on the lattice, known by their numbers."""
+    """Return skewed values on the grid, computed from row numbers."""
     i = np.arange(rows)
     x = np.floor((i * 0.6180339887 % 1) ** 2 * 180) / 2 - 10
     return pd.DataFrame({"x": x, "h": (i * 7) % 61})
@@ -119,36 +119,36 @@ MANY = 400_000
 
 @pytest.mark.share(0.3)
 @pytest.mark.parametrize("name", sorted(LAWS))
-def test_intervals_hold_the_truth(name: str) -> None:
+def test_intervals_have_the_declared_coverage(name: str) -> None:
     frame = synthetic(MANY)
     query = ask(declare(COLUMNS), ASKED)
     laws = laws_of(query, name)
     vectors, true = (
-        noised(query, frame, laws, name),
+        noisy_vectors(query, frame, laws, name),
         truth(frame["x"].to_numpy(), frame["h"].to_numpy()),
     )
     for column in query.columns:
         if column.name in true:
-            share = covered(column, vectors, laws, true[column.name])
+            share = coverage(column, vectors, laws, true[column.name])
             assert 0.945 <= share <= 0.959, column.name
 
 
-def test_intervals_of_a_wrong_law_are_found_out() -> None:
-    """The test can fail: margins of noise 5 % smaller hold the truth too rarely."""
+def test_intervals_of_smaller_noise_are_rejected() -> None:
+    """The test can fail: margins of noise 5 % smaller have too low a coverage."""
     frame = synthetic(MANY)
     query = ask(declare(COLUMNS), ASKED)
     laws = laws_of(query, "laplace")
     vectors, true = (
-        noised(query, frame, laws, "wrong"),
+        noisy_vectors(query, frame, laws, "wrong"),
         truth(frame["x"].to_numpy(), frame["h"].to_numpy()),
     )
     smaller = {name: type(law)(scale=law.scale * 0.95) for name, law in laws.items()}
     for column in query.columns:
         if column.name in true:
-            assert covered(column, vectors, smaller, true[column.name]) < 0.945, column.name
+            assert coverage(column, vectors, smaller, true[column.name]) < 0.945, column.name
 
 
-def test_real_data() -> None:
+def test_intervals_of_example_data_have_the_coverage() -> None:
     """Means, deviations and sums of incomes in the example's census extract, by sex."""
     data = Path(__file__).parents[2] / "examples" / "nist_acs" / "data" / "national2019.csv"
     frame = pd.read_csv(data, na_values=["N"])[["PINCP", "AGEP", "SEX"]].dropna()
@@ -166,11 +166,11 @@ def test_real_data() -> None:
     for sex, group in frame.groupby("SEX"):
         query = ask(declare(columns), asked)
         laws = laws_of(query, "discrete_gaussian")
-        vectors = noised(query, group, laws, f"real {sex}")
+        vectors = noisy_vectors(query, group, laws, f"real {sex}")
         true = truth(group["PINCP"].clip(0, 150000).to_numpy(), group["AGEP"].to_numpy())
         for column in query.columns:
             if column.name in true:
-                share = covered(column, vectors, laws, true[column.name])
+                share = coverage(column, vectors, laws, true[column.name])
                 assert 0.945 <= share <= (0.965 if column.name == "sd" else 0.955), (
                     sex,
                     column.name,
@@ -178,7 +178,7 @@ def test_real_data() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(LAWS))
-def test_tables_of_noise_against_balls(name: str) -> None:
+def test_tables_of_noise_equal_exact_tails(name: str) -> None:
     law = registry.get(name).of(**LAWS[name])
     table = table_of(law)
     for k in (-200, -40, -7, -1, 0, 3, 11, 90, 400):
@@ -188,7 +188,7 @@ def test_tables_of_noise_against_balls(name: str) -> None:
     assert math.isclose(float(table.weights.sum()), 1.0)
 
 
-def test_margins_shrink_with_the_count() -> None:
+def test_typical_margins_shrink_with_the_count() -> None:
     query = ask(declare(COLUMNS), ASKED)
     laws = laws_of(query, "laplace")
     column = next(found for found in query.columns if found.name == "mean")
@@ -201,8 +201,8 @@ def test_margins_shrink_with_the_count() -> None:
     assert typical_margin(query.columns[-1], laws, 0.95) is None
 
 
-def test_what_is_shared() -> None:
-    """Count, sum and mean of one column take two vectors; a price of its own takes more."""
+def test_columns_share_measurements() -> None:
+    """Count, sum and mean of one column need two vectors; separate budgets need more."""
     query = ask(declare(COLUMNS), {name: ASKED[name] for name in ("rows", "total", "mean")})
     assert [measurement.name for measurement in query.measurements] == ["rows", "total.sum"]
     more = ask(declare(COLUMNS), {"rows": {"count": "x"}, "mean": {"mean": "x", "epsilon": 0.1}})
@@ -216,7 +216,7 @@ def test_what_is_shared() -> None:
     assert names == ["rows", "total.sum", "var.squares", "rate.over", "rate.under"]
 
 
-def test_empty_and_tiny_cells_show_nothing() -> None:
+def test_empty_and_tiny_cells_have_no_value() -> None:
     query = ask(declare(COLUMNS), {"mean": {"mean": "x"}, "var": {"variance": "x"}})
     vectors = {measurement.name: np.array([0, 5, 5, -3]) for measurement in query.measurements}
     vectors["mean.count"] = np.array([0, 1, 2, -9])
@@ -231,7 +231,7 @@ def test_no_interval_is_wider_than_the_bounds_allow() -> None:
     laws = {
         name: type(law)(scale=law.scale * 1e4) for name, law in laws_of(query, "laplace").items()
     }
-    vectors = noised(query, synthetic(50), laws, "loud")
+    vectors = noisy_vectors(query, synthetic(50), laws, "loud")
     for column in query.columns:
         found = estimates_of(column, vectors, laws, 0.95)
         largest = 120**2 / 2 if column.form == VARIANCE else 120 / math.sqrt(2)
@@ -245,8 +245,8 @@ def test_no_interval_is_wider_than_the_bounds_allow() -> None:
 
 
 @pytest.mark.parametrize("ends", [(-math.inf, math.inf), (0.0, math.inf), (-30.0, 30.0)])
-def test_an_interval_reaches_to_the_last_compatible_ratio(ends: tuple[float, float]) -> None:
-    """Compared with ratios that are tried one by one: never narrower, and without an end if none."""
+def test_ratio_interval_contains_all_compatible_ratios(ends: tuple[float, float]) -> None:
+    """Compared with single ratios: never narrower, and infinite if all are compatible."""
     places = 10 * np.linspace(-1, 1, 33) * np.abs(np.linspace(-1, 1, 33))
     pivot = Pivot(places, np.sqrt(5 + 9 * places**2))
     unders = [*UNDER, 0.0, *(-under for under in UNDER)]
@@ -270,8 +270,8 @@ def test_an_interval_reaches_to_the_last_compatible_ratio(ends: tuple[float, flo
                 assert abs(found - nearest) <= 0.002 + 0.007 * abs(nearest)
 
 
-def test_a_ratio_that_nothing_bounds_has_no_value() -> None:
-    """The set of compatible ratios is bounded exactly where the divisor is beyond its own margin."""
+def test_unbounded_ratios_have_no_value() -> None:
+    """The compatible ratios are bounded exactly if the divisor is above its own margin."""
     query = ask(declare(COLUMNS), {"rate": ASKED["rate"]})
     column, laws = query.columns[0], laws_of(query, "laplace")
     margin = laws["rate.under"].half_width(0.95)

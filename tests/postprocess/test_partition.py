@@ -1,4 +1,4 @@
-"""Which cells lie in which part of a table, and how its folders are called."""
+"""Assignment of cells to parts of a table, and names of folders."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LEVELS = [STATE, COUNTY, BLOCK]
         ((BLOCK,), None, None),
     ],
 )
-def test_cells_lie_in_the_area_above(
+def test_cells_are_in_the_part_of_their_area(
     keys: tuple[Key, ...], level: str | None, edges: list[int] | None
 ) -> None:
     parts = parts_of(KeySpace(keys), level, LEVELS)
@@ -47,7 +47,7 @@ def test_cells_lie_in_the_area_above(
 
 @examples(40)
 @given(st.sets(st.integers(0, 11)), st.integers(0, 12), st.integers(0, 12))
-def test_cuts_are_those_of_each_cell(some: set[int], start: int, stop: int) -> None:
+def test_cuts_between_parts_match_each_cell(some: set[int], start: int, stop: int) -> None:
     parts = parts_of(KeySpace((BLOCK, SEX)), "state", LEVELS)
     assert parts is not None
     for cells, cuts in (
@@ -59,7 +59,7 @@ def test_cuts_are_those_of_each_cell(some: set[int], start: int, stop: int) -> N
 
 
 @pytest.mark.parametrize("text", ["01", "Nord/Süd", "..", "a=b", "50 %", "x" * 80, "a:b?*"])
-def test_folders_say_what_the_area_is_called(text: str) -> None:
+def test_folders_have_the_names_of_areas(text: str) -> None:
     folder = folder_of("state", text)
     assert "/" not in folder
     assert unquote(folder) == f"state={text}"
@@ -75,6 +75,6 @@ def test_folders_say_what_the_area_is_called(text: str) -> None:
         (("a", "__HIVE_DEFAULT_PARTITION__"), "no value"),
     ],
 )
-def test_areas_that_can_not_be_folders(values: tuple[str, ...], reason: str) -> None:
+def test_areas_that_can_not_be_folders_are_refused(values: tuple[str, ...], reason: str) -> None:
     (problem,) = wrong_folders(Key("state", "text", values))
     assert reason in problem

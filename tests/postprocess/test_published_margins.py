@@ -1,4 +1,4 @@
-"""What stands beside a published value: its margin or interval, and its quality."""
+"""Companions of a published value: margin or interval, and quality."""
 
 from __future__ import annotations
 
@@ -45,21 +45,23 @@ RELEASES = 20_000
 LEVELS = ("0.8", "0.95", "0.99")
 
 
-def asked(**more: Any) -> Query:
+def build_query(**more: Any) -> Query:
     """Return a query whose columns all have `more`."""
     return ask(declare(COLUMNS), {name: {**spec, **more} for name, spec in ASKED.items()})
 
 
 @cache
-def planned(epsilon: str) -> dict[str, Mechanism]:
-    """Return the laws of a budget, which are the same whatever stands beside the values."""
-    plan = make_plan([asked()], BudgetSpec(epsilon=Fraction(epsilon), delta=Fraction(1, 10**6)))
+def mechanisms(epsilon: str) -> dict[str, Mechanism]:
+    """Return the mechanisms of a budget, which do not depend on companion columns."""
+    plan = make_plan(
+        [build_query()], BudgetSpec(epsilon=Fraction(epsilon), delta=Fraction(1, 10**6))
+    )
     return {column.measurement.name: column.mechanism for column in plan.columns}
 
 
 @cache
 def true_vectors() -> tuple[dict[str, Any], dict[str, float]]:
-    """Return the exact vectors, and what is true."""
+    """Return the exact vectors, and the true values."""
     i = np.arange(ROWS)
     x, h = np.floor((i * 0.6180339887 % 1) ** 2 * 180) / 2 - 10, (i * 7) % 61
     frame = pd.DataFrame({"id": i, "x": x, "h": np.minimum(h, 60), "k": ["a"] * ROWS})
@@ -67,14 +69,14 @@ def true_vectors() -> tuple[dict[str, Any], dict[str, float]]:
         "rows": ROWS, "held": ROWS, "kinds": 1, "years": frame["h"].sum(), "total": x.sum(),
         "mean": x.mean(), "var": x.var(ddof=1), "sd": x.std(ddof=1), "rate": x.sum() / h.sum(),
     }  # fmt: skip
-    return exact(asked(), frame), true
+    return exact(build_query(), frame), true
 
 
-def released(
+def release(
     epsilon: str = "1", **more: Any
 ) -> tuple[Query, dict[str, Mechanism], dict[str, Any], dict[str, float]]:
-    """Return a query whose columns all have `more`, its laws, true vectors, and what is true."""
-    return asked(**more), planned(epsilon), *true_vectors()
+    """Return a query whose columns all have `more`, its mechanisms, vectors, and true values."""
+    return build_query(**more), mechanisms(epsilon), *true_vectors()
 
 
 def arrays(
@@ -92,8 +94,8 @@ def numbers(values: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_margins_are_half_widths_times_steps(level: str) -> None:
-    """To the step: the law's own tails leave out no more, and one step less would leave out more."""
-    query, laws, vectors, _ = released(margin=level)
+    """To the step: the margin suffices for the exact tails, and one step less does not."""
+    query, laws, vectors, _ = release(margin=level)
     seen = 0
     for column in query.columns:
         if column.form in FRACTIONS or len(column.parts) > 1:
@@ -117,9 +119,9 @@ def test_margins_are_half_widths_times_steps(level: str) -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_intervals_of_what_is_computed_hold_the_truth(level: str) -> None:
-    """The declared confidence, not another: a share within 5 % of a margin's change of it."""
-    query, laws, vectors, true = released(margin=level)
+def test_intervals_of_computed_columns_cover_the_truth(level: str) -> None:
+    """With the declared confidence: a margin changed by 5 % would be rejected."""
+    query, laws, vectors, true = release(margin=level)
     bits = Keyed(f"intervals {level}")
     noisy = {
         name: sample(law.noise_distribution, RELEASES, bits) + vectors[name]
@@ -147,10 +149,10 @@ def test_intervals_of_what_is_computed_hold_the_truth(level: str) -> None:
 SIZES = np.unique(np.concatenate(([0], np.geomspace(1, ROWS, 60).astype(np.int64))))
 
 
-def test_the_quality_follows_from_the_published_numbers() -> None:
-    """Cells of every size in one table: many codes occur, and each is that of its own numbers."""
+def test_quality_follows_from_the_published_numbers() -> None:
+    """For cells of every size in one table, with many codes."""
     for epsilon in ("0.3", "3"):
-        query, laws, vectors, _ = released(epsilon, margin="0.95")
+        query, laws, vectors, _ = release(epsilon, margin="0.95")
         scaled = {name: (held[0] * SIZES) // ROWS for name, held in vectors.items()}
         for sign in (1, -1):
             noisy = {name: sign * held for name, held in scaled.items()}
@@ -175,11 +177,11 @@ def test_the_quality_follows_from_the_published_numbers() -> None:
                     assert set(codes) == {"unsure_divisor"}
 
 
-def test_the_quality_is_that_at_95_percent() -> None:
-    """Another confidence of a margin or an interval changes these, and no code."""
+def test_quality_always_uses_95_percent() -> None:
+    """Another confidence changes margins and intervals, but no quality code."""
     codes = {}
     for level in LEVELS:
-        query, laws, vectors, _ = released("3", margin=level)
+        query, laws, vectors, _ = release("3", margin=level)
         scaled = {name: (held[0] * SIZES) // ROWS for name, held in vectors.items()}
         for column in query.columns:
             found = arrays(query, column, scaled, laws)[f"{column.name}_quality"]
@@ -192,9 +194,9 @@ def test_the_quality_is_that_at_95_percent() -> None:
             assert np.array_equal(one[both], several[1][both]), name
 
 
-def test_cells_with_a_wide_margin_are_left_empty() -> None:
-    query, laws, vectors, _ = released("0.3", suppress_above="20 %")
-    plain, _, _, _ = released("0.3")
+def test_cells_with_a_wide_margin_are_suppressed() -> None:
+    query, laws, vectors, _ = release("0.3", suppress_above="20 %")
+    plain, _, _, _ = release("0.3")
     scaled = {name: (held[0] * SIZES) // ROWS for name, held in vectors.items()}
     for column, other in zip(query.columns, plain.columns, strict=True):
         found, before = (
@@ -214,9 +216,9 @@ def test_cells_with_a_wide_margin_are_left_empty() -> None:
                 assert np.array_equal(found[f"{column.name}_{end}"], ends)
 
 
-def test_cells_with_few_people_are_left_empty() -> None:
-    """By the own count of a mean, or by another column that counts all rows."""
-    query, laws, _, _ = released(suppress_below={"people": 50})
+def test_cells_with_few_people_are_suppressed() -> None:
+    """By the count of a mean, or by another column that counts all rows."""
+    query, laws, _, _ = release(suppress_below={"people": 50})
     assert {column.name: column.people for column in query.columns} == {
         "rows": "rows", "held": "held", "kinds": "rows", "years": "rows", "total": "total.count",
         "mean": "total.count", "var": "total.count", "sd": "total.count", "rate": "rows",
@@ -236,7 +238,7 @@ def test_cells_with_few_people_are_left_empty() -> None:
                 assert second is not None
 
 
-def test_what_no_count_of_people_goes_with_is_refused() -> None:
+def test_suppression_by_people_needs_a_count() -> None:
     """The message names the column to add; with it, the rule is accepted."""
     people = {"people": 5}
     unit = {"id": "id", "max_groups": 1, "max_rows_per_group": 3}
@@ -250,8 +252,8 @@ def test_what_no_count_of_people_goes_with_is_refused() -> None:
     assert query.columns[1].people == "persons"
 
 
-def test_a_suppressed_value_has_a_reason() -> None:
+def test_suppressed_values_have_a_reason() -> None:
     query = ask(declare(COLUMNS), {"rows": {"count": "*", "suppress_below": 50}})
-    found = arrays(query, query.columns[0], {"rows": np.array([3, 10**6])}, planned("1"))
+    found = arrays(query, query.columns[0], {"rows": np.array([3, 10**6])}, mechanisms("1"))
     assert found["rows"].tolist() == [None, 10**6]
     assert found["rows_quality"].tolist() == ["few_people", "A"]

@@ -19,8 +19,8 @@ RUNS = 4000
 @pytest.mark.each
 @pytest.mark.parametrize("scale", ["0.3", "1", "30"])
 @pytest.mark.parametrize("shape", [(40, 60), (900, 3, 0, 0), (5,) * 40, (1000, 1000, 1), (25,)])
-def test_shares_are_covered(scale: str, shape: tuple[int, ...]) -> None:
-    """By simulation, and at least as often as stated, also in small and empty cells."""
+def test_share_intervals_have_the_coverage(scale: str, shape: tuple[int, ...]) -> None:
+    """By simulation, with at least the stated coverage, also in small and empty cells."""
     noise = DiscreteLaplace(Fraction(scale))
     truth = np.tile(np.array(shape, dtype=np.float64), RUNS)
     groups = np.repeat(np.arange(RUNS), len(shape))
@@ -35,10 +35,10 @@ def test_shares_are_covered(scale: str, shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("kind", [DiscreteLaplace, DiscreteGaussian])
 @pytest.mark.parametrize("scale", ["0.3", "0.5", "0.7", "0.8", "1", "1.5", "3"])
 @pytest.mark.parametrize("shape", [(5, 5), (50, 50), (30, 70), (1, 99), (333, 667), (500, 500)])
-def test_two_shares_are_covered_whatever_the_step(
+def test_intervals_of_two_shares_cover_with_small_noise(
     kind: type[DiscreteLaplace | DiscreteGaussian], scale: str, shape: tuple[int, int]
 ) -> None:
-    """By all pairs of noises with their probabilities: small noise has few values."""
+    """By all pairs of noise values with their probabilities: small noise has few values."""
     size = float(scale)
     steps = np.arange(-40, 41)
     exponents = np.abs(steps) / size if kind is DiscreteLaplace else steps**2 / (2 * size**2)
@@ -52,8 +52,8 @@ def test_two_shares_are_covered_whatever_the_step(
     assert np.outer(weights, weights).ravel()[covered].sum() > 0.945
 
 
-def test_the_ends_are_those_of_a_search() -> None:
-    """An interval holds the shares p with |y - p Y| at most the margin of (1 - p) K - p (others)."""
+def test_share_intervals_equal_a_search() -> None:
+    """An interval contains the shares p with |y - p Y| at most the margin of (1 - p) K - p (others)."""
     parts, factor = np.array([30.0, -3.0, 55.0, 8.0]), 7.0
     found = share_estimates(parts, np.zeros(4, int), factor)
     p = np.linspace(0, 1, 200_001)
@@ -64,7 +64,7 @@ def test_the_ends_are_those_of_a_search() -> None:
         assert found.upper[i] == pytest.approx(compatible.max(), abs=1e-5)
 
 
-def test_shares_of_an_unsure_total_are_blank() -> None:
+def test_shares_of_uncertain_totals_are_empty() -> None:
     found = share_estimates(np.array([5.0, -4.0, 2.0]), np.zeros(3, int), 3.0)
     assert found.unsure.all()
     assert np.isnan(found.values).all()
@@ -72,14 +72,14 @@ def test_shares_of_an_unsure_total_are_blank() -> None:
     assert (found.upper == 1).all()
 
 
-def test_noise_without_a_variance_sets_no_limit() -> None:
+def test_shares_with_unbounded_noise_have_no_limits() -> None:
     found = share_estimates(np.array([500.0, 400.0]), np.zeros(2, int), float("inf"))
     assert found.values.sum() == 1
     assert found.lower.tolist() == [0, 0]
     assert found.upper.tolist() == [1, 1]
 
 
-def test_no_noise_and_no_cells() -> None:
+def test_shares_without_noise_or_cells() -> None:
     found = share_estimates(np.array([3.0, 1.0]), np.zeros(2, int), 0.0)
     assert found.values.tolist() == found.lower.tolist() == found.upper.tolist() == [0.75, 0.25]
     assert len(share_estimates(np.zeros(0), np.zeros(0, int), 1.0).values) == 0

@@ -1,4 +1,4 @@
-"""Intervals of cells of 1 to 10,000 rows hold the truth, at every corner, whatever looks good.
+"""Intervals of cells of 1 to 10,000 rows contain the truth, for extreme data, too.
 
 Streams are keyed, so every run is the same one; the longer version tries more releases and budgets.
 """
@@ -78,10 +78,10 @@ def laws_of(query: Query, name: str) -> dict[str, Mechanism]:
     }
 
 
-def noised(
+def noisy_vectors(
     query: Query, vectors: dict[str, int], laws: dict[str, Mechanism], key: str, releases: int
 ) -> dict[str, Any]:
-    """Return many noisy answers, as if they were cells."""
+    """Return many noisy results, as if they were cells."""
     bits = Keyed(key)
     return {
         name: sample(law.noise_distribution, releases, bits) + vectors[name]
@@ -90,22 +90,22 @@ def noised(
 
 
 def at_both_bounds(found: Estimates, ends: tuple[float, float]) -> np.ndarray:
-    """Return which intervals are all that the bounds allow."""
+    """Return which intervals are as wide as the bounds."""
     both: np.ndarray = (found.lower <= ends[0] + 1e-9) & (found.upper >= ends[1] - 1e-9)
     return both
 
 
 def covers(found: Estimates, true: float) -> np.ndarray:
-    """Return which intervals hold the truth."""
+    """Return which intervals contain the truth."""
     held: np.ndarray = (found.lower <= true + 1e-9) & (true - 1e-9 <= found.upper)
     return held
 
 
 def check_coverage(name: str, confidence: float, corner: str, rows: int, releases: int) -> None:
-    """Check every interval of one size: those without a value and those that look bad too."""
+    """Check every interval of one size, also those without a value or with low quality."""
     query, vectors, true = truth(corner, rows)
     laws = laws_of(query, name)
-    noisy = noised(query, vectors, laws, f"{name} {corner} {rows}", releases)
+    noisy = noisy_vectors(query, vectors, laws, f"{name} {corner} {rows}", releases)
     # 6 standard errors: a chance below 1e-9 for each of the cases, if they have the coverage.
     least = confidence - 6 * math.sqrt(confidence * (1 - confidence) / releases)
     for column in query.columns:
@@ -124,7 +124,7 @@ def check_coverage(name: str, confidence: float, corner: str, rows: int, release
     ("name", "confidence"),
     [*((name, 0.95) for name in LAWS), ("laplace", 0.8), ("laplace", 0.99), ("laplace", 0.9999)],
 )
-def test_intervals_hold_the_truth(name: str, confidence: float) -> None:
+def test_small_cell_intervals_cover_the_truth(name: str, confidence: float) -> None:
     for corner in CORNERS:
         for rows in (1, 3, 10, 30):
             check_coverage(name, confidence, corner, rows, RELEASES)
@@ -135,22 +135,22 @@ def test_intervals_hold_the_truth(name: str, confidence: float) -> None:
 @pytest.mark.audit
 @pytest.mark.parametrize("name", LAWS)
 @pytest.mark.parametrize("confidence", [0.8, 0.95, 0.99])
-def test_intervals_of_many_releases_hold_the_truth(name: str, confidence: float) -> None:
+def test_small_cell_intervals_of_many_releases_cover(name: str, confidence: float) -> None:
     for corner in CORNERS:
         for rows in SIZES:
             check_coverage(name, confidence, corner, rows, 20_000)
 
 
 @pytest.mark.parametrize("name", LAWS)
-def test_intervals_are_not_wide(name: str) -> None:
-    """At 95 % they hold the truth in at most 99 % of cells, where they are not the bounds.
+def test_intervals_are_not_too_wide(name: str) -> None:
+    """At 95 %, they contain the truth in at most 99 % of cells, if they are not the bounds.
 
-    At a bound one side alone can miss, and variances allow for all means: that is 99 % at most.
+    At a bound only one side can miss, and variances allow for all means: at most 99 %.
     """
     for rows in SIZES[3:]:
         query, vectors, true = truth("evenly spread", rows)
         laws = laws_of(query, name)
-        noisy = noised(query, vectors, laws, f"wide {name} {rows}", 4000)
+        noisy = noisy_vectors(query, vectors, laws, f"wide {name} {rows}", 4000)
         for column in query.columns:
             found = estimates_of(column, noisy, laws, 0.95)
             if at_both_bounds(found, ends_of(column)).mean() < 0.01:
@@ -158,11 +158,11 @@ def test_intervals_are_not_wide(name: str) -> None:
                 assert covers(found, true[column.name]).mean() <= most, (rows, column.name)
 
 
-def test_wrong_intervals_are_found_out() -> None:
-    """The check can fail: for ends at half the distance, and for those of noise that is smaller."""
+def test_wrong_intervals_are_rejected() -> None:
+    """The check can fail: for ends at half the distance, and for ends of smaller noise."""
     query, vectors, true = truth("evenly spread", 30)
     laws = laws_of(query, "laplace")
-    noisy = noised(query, vectors, laws, "planted", 4000)
+    noisy = noisy_vectors(query, vectors, laws, "planted", 4000)
     least = 0.95 - 6 * math.sqrt(0.95 * 0.05 / 4000)
     smaller = {name: type(law)(scale=law.scale * 0.7) for name, law in laws.items()}
     for column in query.columns:
@@ -178,8 +178,8 @@ def test_wrong_intervals_are_found_out() -> None:
         assert covers(wrong, true[column.name]).mean() < least or column.name in ("var", "sd")
 
 
-def test_the_divisor_decides_alone_whether_there_is_a_value() -> None:
-    """A value is published where the divisor is above its own margin, at any numerator."""
+def test_only_the_divisor_decides_whether_there_is_a_value() -> None:
+    """A value is published if the divisor is above its own margin, for any numerator."""
     query, _, _ = truth("evenly spread", 30)
     laws = laws_of(query, "loud laplace")
     for column in query.columns:
@@ -196,8 +196,8 @@ def test_the_divisor_decides_alone_whether_there_is_a_value() -> None:
             assert np.isfinite(found.values[~found.unsure]).all()
 
 
-def test_more_confidence_never_takes_less() -> None:
-    """From quantiles of draws to bounds that are added up, for the most certain ones."""
+def test_higher_confidence_gives_wider_intervals() -> None:
+    """From quantiles of draws to sums of bounds, for the highest confidences."""
     query, vectors, _ = truth("evenly spread", 30)
     laws = laws_of(query, "laplace")
     held = {key: np.array([value, 40 * value]) for key, value in vectors.items()}
@@ -211,8 +211,8 @@ def test_more_confidence_never_takes_less() -> None:
         assert (widths[2:5, 1] < 2 * widths[1:4, 1]).all()
 
 
-def test_an_interval_is_that_of_its_own_cell() -> None:
-    """No cell's interval depends on those that are looked at with it."""
+def test_intervals_do_not_depend_on_other_cells() -> None:
+    """Batches of cells give the same intervals as single cells."""
     query, _, _ = truth("evenly spread", 30)
     laws = laws_of(query, "gaussian")
     rng = np.random.default_rng(4)

@@ -25,10 +25,10 @@ RATES = np.array([0.001, 0.004, 0.02, 0.15])
 @pytest.mark.parametrize("scale", ["0.7", "10"])
 @pytest.mark.parametrize("size", [0.3, 1, 30])
 @pytest.mark.parametrize("public", [False, True], ids=["noisy", "public"])
-def test_intervals_are_covered(
+def test_intervals_of_rates_cover_the_truth(
     kind: type[DiscreteLaplace | DiscreteGaussian], scale: str, size: float, public: bool
 ) -> None:
-    """In small groups with few events, some of which are left empty, and in large ones."""
+    """In small groups with few events, of which some are empty, and in large ones."""
     runs, noise = 4000, kind(Fraction(scale))
     population = np.round(AGES * size)
     events = np.round(population * RATES)
@@ -46,7 +46,7 @@ def test_intervals_are_covered(
         assert np.abs(np.median(found.values) - truth) < 0.2 * truth
 
 
-def test_a_public_population_gives_the_margin_of_a_weighted_sum() -> None:
+def test_public_population_gives_margins_of_weighted_sums() -> None:
     """The margin is c |w / P|, in every group."""
     events, population = np.array([[30.0, 50, 90, 200]]), np.array([[1e3, 2e3, 3e3, 1e3]])
     found = rate_estimates(events, population, WEIGHTS, (7.0, 0.0))
@@ -56,7 +56,7 @@ def test_a_public_population_gives_the_margin_of_a_weighted_sum() -> None:
     assert found.values[0] - found.lower[0] == pytest.approx(margin)
 
 
-def test_one_stratum_is_a_ratio_of_fieller() -> None:
+def test_rate_of_one_stratum_is_a_fieller_ratio() -> None:
     e, p, c, d = 40.0, 200.0, 9.0, 11.0
     found = rate_estimates(np.array([[e]]), np.array([[p]]), np.ones(1), (c, d))
     r = np.linspace(0, 1, 1_000_001)
@@ -65,7 +65,7 @@ def test_one_stratum_is_a_ratio_of_fieller() -> None:
     assert found.upper[0] == pytest.approx(compatible.max(), abs=2e-6)
 
 
-def test_a_stratum_without_a_clear_population_leaves_the_rate_empty() -> None:
+def test_rates_of_uncertain_populations_are_empty() -> None:
     events = np.array([[3.0, 40], [3.0, 40], [-9.0, -4]])
     population = np.array([[-2.0, 300], [40.0, 300], [90.0, 80]])
     found = rate_estimates(events, population, np.array([0.5, 0.5]), (4.0, 6.0))
@@ -77,7 +77,7 @@ def test_a_stratum_without_a_clear_population_leaves_the_rate_empty() -> None:
     assert found.moved.tolist() == [False, False, True]
 
 
-def test_strata_without_weight_do_not_count() -> None:
+def test_strata_without_weight_are_ignored() -> None:
     found = rate_estimates(
         np.array([[3.0, 40]]), np.array([[-2.0, 400]]), np.array([0.0, 1.0]), (1.0, 1.0)
     )

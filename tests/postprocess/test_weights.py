@@ -53,8 +53,8 @@ def truth(held: pd.DataFrame) -> dict[str, float]:
 
 @pytest.mark.parametrize("rows", [40, 400, 20_000])
 @pytest.mark.parametrize("name", ["laplace", "discrete_gaussian", "symmetric_alpha_stable"])
-def test_intervals_hold_the_truth(name: str, rows: int) -> None:
-    """95 % of them by a size of cells: a coverage of 95 % falls below 94.2 % with chance 1e-7."""
+def test_weighted_intervals_cover_the_truth(name: str, rows: int) -> None:
+    """For each cell size: a coverage of 95 % falls below 94.2 % with probability 1e-7."""
     held = frame(rows)
     query = ask(declare(COLUMNS), ASKED)
     laws = laws_of(query, name)
@@ -85,7 +85,7 @@ def test_intervals_hold_the_truth(name: str, rows: int) -> None:
             assert ((narrow.lower <= true) & (true <= narrow.upper)).mean() < 0.942
 
 
-def test_releases_and_statements_are_those_of_duckdb(tmp_path: Any) -> None:
+def test_weighted_statistics_equal_duckdb(tmp_path: Any) -> None:
     held = frame(3000)
     session = dprelease.Session({"table": "people", "columns": COLUMNS}, epsilon=10**9)
     held.dp.use(session)
@@ -121,7 +121,7 @@ def test_releases_and_statements_are_those_of_duckdb(tmp_path: Any) -> None:
         assert one["x"].to_numpy() == pytest.approx(wanted["m"], rel=1e-2)
 
 
-def test_what_is_published_names_the_limits_of_its_margins() -> None:
+def test_labels_state_what_weighted_margins_omit() -> None:
     query = ask(declare(COLUMNS), {**ASKED, "plain": {"sum": "w"}})
     said = {
         column.name: "no variance of a sampling design" in column.formula
@@ -150,13 +150,13 @@ def test_what_is_published_names_the_limits_of_its_margins() -> None:
     ],
     ids=str,
 )
-def test_refusals(spec: dict[str, Any], code: str) -> None:
+def test_wrong_weights_are_refused(spec: dict[str, Any], code: str) -> None:
     with pytest.raises(DpReleaseError) as refused:
         ask(declare(COLUMNS), {"c": spec})
     assert code in str(refused.value)
 
 
-def test_steps_of_products_fit_into_decimals() -> None:
+def test_products_with_too_fine_steps_are_refused() -> None:
     fine = {"type": "number", "lower": 0, "upper": "1e-19", "step": "1e-21"}
     with pytest.raises(DpReleaseError, match="DP-QUERY-023"):
         ask(declare({"a": fine, "b": fine}), {"c": {"weighted_sum": {"of": "a", "weight": "b"}}})

@@ -75,7 +75,7 @@ def test_every_form_is_handled() -> None:
     }  # fmt: skip
 
 
-def named(node: ast.AST) -> Iterator[str]:
+def used_names(node: ast.AST) -> Iterator[str]:
     for part in ast.walk(node):
         if isinstance(part, ast.Name | ast.Attribute):
             yield part.id if isinstance(part, ast.Name) else part.attr
@@ -84,12 +84,12 @@ def named(node: ast.AST) -> Iterator[str]:
 def asked_of(text: str) -> Iterator[str]:
     """Yield the classes by which a text tells objects apart."""
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Call) and "isinstance" in named(node.func):
-            yield from named(node.args[1])
+        if isinstance(node, ast.Call) and "isinstance" in used_names(node.func):
+            yield from used_names(node.args[1])
         elif isinstance(node, ast.MatchClass):
-            yield from named(node.cls)
-        elif isinstance(node, ast.Compare) and list(named(node.left))[:1] == ["type"]:
-            yield from (name for part in node.comparators for name in named(part))
+            yield from used_names(node.cls)
+        elif isinstance(node, ast.Compare) and list(used_names(node.left))[:1] == ["type"]:
+            yield from (name for part in node.comparators for name in used_names(part))
 
 
 OUTSIDE = ("auditing/", "reconstruction/")
@@ -137,10 +137,10 @@ TOLD: dict[str, tuple[dict[str, Any], list[tuple[str, ...]]]] = {
 def test_units_and_steps_of_values_and_errors(name: str) -> None:
     spec, wanted = TOLD[name]
     measurements = ask(declare(COLUMNS), {"c": spec}).measurements
-    assert [told(measurement) for measurement in measurements] == wanted
+    assert [shown_errors(measurement) for measurement in measurements] == wanted
 
 
-def told(measurement: Measurement) -> tuple[str, ...]:
+def shown_errors(measurement: Measurement) -> tuple[str, ...]:
     steps = (str(measurement.step), str(measurement.error_step))
     return measurement.unit, measurement.error_unit, *steps
 

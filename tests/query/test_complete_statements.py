@@ -136,7 +136,7 @@ def test_equivalent_statements(statement: str) -> None:
 
 
 def outer_tables(split: SplitStatement, noised: pa.Table) -> dict[str, pa.Table]:
-    """Return the noised table of a statement by its name there."""
+    """Return the noisy table of a statement by its name there."""
     return {split.tables["answer"]: outer_table(split.cores["answer"], noised)}
 
 

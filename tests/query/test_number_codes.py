@@ -26,7 +26,7 @@ COLUMNS: dict[str, Any] = {
 TABLE: Table = table_from_mapping({"table": "t", "columns": COLUMNS}, Path()).table
 
 
-def selected(condition: str, column: str, values: list[str]) -> list[str]:
+def selected_values(condition: str, column: str, values: list[str]) -> list[str]:
     """Return the values that satisfy the condition that runs."""
     sql = parse_predicate(condition, TABLE, Place()).sql
     rows = ", ".join(f"('{value}')" for value in values)
@@ -50,11 +50,11 @@ def selected(condition: str, column: str, values: list[str]) -> list[str]:
     ],
 )
 def test_number_compared_with_category_means_its_text(condition: str, expected: list[str]) -> None:
-    assert selected(condition, "m", MONTHS) == expected
+    assert selected_values(condition, "m", MONTHS) == expected
 
 
 def test_number_equal_to_one_value() -> None:
-    assert selected("p = 8", "p", PADDED) == ["8"]
+    assert selected_values("p = 8", "p", PADDED) == ["8"]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_ambiguous_numbers_are_refused_with_a_fix(
     instead = error.value.fix.removeprefix("write ").removesuffix(".")
     values = {"m": MONTHS, "p": PADDED}[column]
     numbers = [value for value in values if value != "x"]
-    assert selected(instead, column, numbers) == [v for v in numbers if meant(int(v))]
+    assert selected_values(instead, column, numbers) == [v for v in numbers if meant(int(v))]
 
 
 @pytest.mark.parametrize(
@@ -113,6 +113,8 @@ def test_orders_of_numbers_in_both_directions(
         assert error.value.code == ("DP-WHERE-013" if expected else "DP-WHERE-007")
         if expected:
             assert (
-                selected(error.value.fix.removeprefix("write ").removesuffix("."), "m", MONTHS)
+                selected_values(
+                    error.value.fix.removeprefix("write ").removesuffix("."), "m", MONTHS
+                )
                 == expected
             )

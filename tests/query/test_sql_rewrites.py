@@ -48,17 +48,17 @@ PLACES = {"code": {"type": "text"}, "country": {"type": "category", "values": ["
 TOWNS = {"city": {"type": "text"}, "size": {"type": "integer", "lower": 0, "upper": 9}}
 
 
-def declared(name: str, columns: dict[str, Any], **more: Any) -> Declared:
+def declare_table(name: str, columns: dict[str, Any], **more: Any) -> Declared:
     return table_from_mapping({"table": name, "columns": columns, **more}, Path())
 
 
 TABLES: dict[str, Table] = {
     one.table.name: one.table
     for one in (
-        declared("people", PEOPLE, privacy_unit={"id": "id", **ONE}),
-        declared("visits", VISITS, privacy_unit={"id": "id", **ONE}),
-        declared("places", PLACES, public="true"),
-        declared("towns", TOWNS, public="true"),
+        declare_table("people", PEOPLE, privacy_unit={"id": "id", **ONE}),
+        declare_table("visits", VISITS, privacy_unit={"id": "id", **ONE}),
+        declare_table("places", PLACES, public="true"),
+        declare_table("towns", TOWNS, public="true"),
     )
 }
 AGES = [None, -3, -2, 0, 7, 17, 18, 39, 40, 70]
@@ -101,7 +101,7 @@ def select_of(text: str) -> exp.Select:
     return tree
 
 
-def rewritten(text: str) -> str:
+def rewrite_select(text: str) -> str:
     """Return the rewritten SELECT over a sub-query with its computed and joined columns."""
     tree = select_of(text)
     found = rewrite_rows(tree, TABLES)
@@ -154,7 +154,7 @@ def test_rewritten_statements_equal_the_engine(
     engine: duckdb.DuckDBPyConnection, text: str
 ) -> None:
     """Without noise and bounds; all values of these rows are declared."""
-    found, expected = results(engine, rewritten(text)), results(engine, text)
+    found, expected = results(engine, rewrite_select(text)), results(engine, text)
     assert len(found) == len(expected)
     for row, other in zip(found, expected, strict=True):
         assert list(row) == [
@@ -284,7 +284,7 @@ def test_advice_to_clamp_keeps_missing_values(engine: duckdb.DuckDBPyConnection,
     rest = "FROM people WHERE age NOT IN (0, -1) OR age IS NULL"
     advised = f"SELECT AVG({clamped[0]}), COUNT({clamped[0]}) {rest}"
     expected = f"SELECT AVG(greatest(least(q, 100), 0)), COUNT(q) FROM (SELECT {text} AS q {rest})"
-    found = results(engine, rewritten(advised))[0]
+    found = results(engine, rewrite_select(advised))[0]
     assert found == pytest.approx(results(engine, f"{expected} WHERE q IS NOT NULL")[0])
 
 
@@ -295,7 +295,7 @@ CONDITIONS = st.sampled_from(["age > 3", "adult", "pay <= 10", "sex = 'F'"])
 FUNCTIONS = ["abs", "floor", "ceil", "round", "sign", "-", "sqrt", "ln", "log", "log2", "log10"]
 
 
-def combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+def binary_expressions(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     pair = st.tuples(inner, inner)
     return st.one_of(
         st.tuples(inner, st.sampled_from("+-*/%"), inner).map(
@@ -316,7 +316,7 @@ def combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 @examples(60)
-@given(text=st.recursive(NUMBERS, combined, max_leaves=6))
+@given(text=st.recursive(NUMBERS, binary_expressions, max_leaves=6))
 def test_expressions_are_within_range_and_on_steps(
     engine: duckdb.DuckDBPyConnection, text: str
 ) -> None:

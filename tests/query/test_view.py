@@ -51,7 +51,7 @@ def codes_of(**asked: Any) -> list[str]:
     return []
 
 
-def derived(expression: str, kind: str = "number") -> dict[str, Any]:
+def with_computed(expression: str, kind: str = "number") -> dict[str, Any]:
     return {"derive": {"d": {"expression": expression, "type": kind}}}
 
 
@@ -65,23 +65,23 @@ def chain(length: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("asked", "codes"),
     [
-        (derived("n + 1"), []),
-        (derived("n + 1", "category") | {"derive": {"d": {"expression": "n", "type": "text"}}}, ["DP-DERIVE-003"]),
-        (derived("day"), ["DP-DERIVE-003"]),
-        (derived("NULL"), ["DP-DERIVE-003"]),
-        (derived("1 + 1"), ["DP-DERIVE-003"]),
-        (derived("t", "number"), []),
-        (derived("day", "boolean"), ["DP-DERIVE-003"]),
-        (derived("sum(n)"), ["DP-WHERE-003"]),
-        (derived("row_number() OVER ()"), ["DP-WHERE-003"]),
-        (derived("(SELECT max(n) FROM dp_source)"), ["DP-WHERE-002"]),
-        (derived("random()"), ["DP-WHERE-004"]),
-        (derived("read_text('/etc/passwd')", "text"), ["DP-WHERE-004"]),
-        (derived("getenv('HOME')", "text"), ["DP-WHERE-004"]),
-        (derived("sin(n)"), ["DP-WHERE-004"]),
-        (derived("n::INTEGER"), ["DP-WHERE-006"]),
-        (derived("n; DROP TABLE x"), ["DP-WHERE-001"]),
-        (derived("d + 1"), ["DP-DERIVE-002"]),
+        (with_computed("n + 1"), []),
+        (with_computed("n + 1", "category") | {"derive": {"d": {"expression": "n", "type": "text"}}}, ["DP-DERIVE-003"]),
+        (with_computed("day"), ["DP-DERIVE-003"]),
+        (with_computed("NULL"), ["DP-DERIVE-003"]),
+        (with_computed("1 + 1"), ["DP-DERIVE-003"]),
+        (with_computed("t", "number"), []),
+        (with_computed("day", "boolean"), ["DP-DERIVE-003"]),
+        (with_computed("sum(n)"), ["DP-WHERE-003"]),
+        (with_computed("row_number() OVER ()"), ["DP-WHERE-003"]),
+        (with_computed("(SELECT max(n) FROM dp_source)"), ["DP-WHERE-002"]),
+        (with_computed("random()"), ["DP-WHERE-004"]),
+        (with_computed("read_text('/etc/passwd')", "text"), ["DP-WHERE-004"]),
+        (with_computed("getenv('HOME')", "text"), ["DP-WHERE-004"]),
+        (with_computed("sin(n)"), ["DP-WHERE-004"]),
+        (with_computed("n::INTEGER"), ["DP-WHERE-006"]),
+        (with_computed("n; DROP TABLE x"), ["DP-WHERE-001"]),
+        (with_computed("d + 1"), ["DP-DERIVE-002"]),
         ({"derive": {"a": {**NUMBER, "expression": "b"}, "b": {**NUMBER, "expression": "if(c = '0-4', 1, n)"}, "c": {"cut": "a", "edges": [0, 5, 9]}}}, ["DP-DERIVE-002"] * 3),
         ({"derive": {"c": {"cut": "t", "edges": [0, 5, 9]}}}, ["DP-SCHEMA-007"]),
         ({"derive": {"c": {"cut": "nothing", "edges": [0, 5, 9]}}}, ["DP-SCHEMA-007"]),
@@ -100,9 +100,9 @@ def chain(length: int) -> dict[str, Any]:
         ({"join": {"table": "t", "on": {"t": "t"}}}, ["DP-JOIN-003"]),
         ({"join": {"table": "codes", "on_unit": "true"}}, ["DP-JOIN-003"]),
         ({"join": {"table": "codes", "on": {"t": "code"}}, "derive": {"code": {"expression": "n", "type": "number"}}}, ["DP-DERIVE-004"]),
-        ({"join": {"table": "codes", "on": {"d": "code"}}, **derived("left", "text")}, ["DP-JOIN-004"]),
-        ({"join": {"table": "codes", "on": {"d": "code"}}, **derived("lower(t)", "text")}, []),
-        ({"join": {"table": "codes", "on": {"d": "size"}}, **derived("n")}, ["DP-JOIN-004"]),
+        ({"join": {"table": "codes", "on": {"d": "code"}}, **with_computed("left", "text")}, ["DP-JOIN-004"]),
+        ({"join": {"table": "codes", "on": {"d": "code"}}, **with_computed("lower(t)", "text")}, []),
+        ({"join": {"table": "codes", "on": {"d": "size"}}, **with_computed("n")}, ["DP-JOIN-004"]),
         ({"join": {"table": "codes", "on": {"t": "code"}, "max_groups": 2}}, ["DP-JOIN-001"]),
         ({"join": {"table": "codes", "on": {"t": "code"}, "unmatched": "drop"}}, []),
         ({"join": {"table": "codes", "on": {"t": "code"}, "without": ["size"]}, "derive": {"size": NUMBER_OF, "wide": NUMBER_OF}}, []),

@@ -26,7 +26,7 @@ from dprelease.postprocess.consistent.family_columns import FamilyColumn, consis
 from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
-from tests.postprocess.test_consistent_coverage import ROOTS, errors
+from tests.postprocess.test_consistent_coverage import ROOTS, drawn_errors
 from tests.release.area_family import (
     CLASSES,
     GROUPED,
@@ -195,7 +195,7 @@ def test_margins_of_groups_have_stated_coverage(mechanism: str, tmp_path: Path) 
     """Two-armed: neither too rarely nor much too often, and errors have the stated variance."""
     column = family_column(tmp_path, mechanism=mechanism, budget="epsilon: 0.2, delta: 1e-6")
     shape = column.shape
-    variances, found = errors(column)
+    variances, found = drawn_errors(column)
     unit = 2.0**variances.structure.bits
     leaves = len(CLASSES)
     for number, tables in enumerate(shape.grouped):

@@ -24,7 +24,7 @@ from dprelease.noise.noised_vectors import perturb
 from dprelease.planning.plan import PlannedColumn
 from dprelease.query.resolve import Query
 from dprelease.release.runs.pipeline import run
-from tests.exact.pretended_spark import pretended
+from tests.exact.fake_spark import fake_spark_engine
 from tests.exact.spark import local_spark, small_pieces
 from tests.release.area_family import BY_ID, publish_family, read_family
 from tests.release.test_consistent import read_tables
@@ -84,7 +84,7 @@ def no_java(monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
     def opened(_: object, sources: Sources, *__: object) -> Iterator[SparkEngine]:
         given = sources.declared, sources.frame, sources.joined, sources.joined_frame
-        with small_pieces(32), pretended(*given) as (engine, spark):
+        with small_pieces(32), fake_spark_engine(*given) as (engine, spark):
             yield engine
         assert spark.jobs
 

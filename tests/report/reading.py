@@ -14,7 +14,7 @@ XLINK = "{http://www.w3.org/1999/xlink}href"
 HEADS = [f"{HTML}h{i}" for i in range(1, 7)]
 
 
-def parsed(page: bytes) -> Element:
+def parse_page(page: bytes) -> Element:
     """Return the elements of a page, which has no error that a strict parser finds."""
     parser = html5lib.HTMLParser(strict=True, tree=html5lib.getTreeBuilder("etree"))
     root: Element = parser.parse(page, transport_encoding="utf-8")
@@ -22,7 +22,7 @@ def parsed(page: bytes) -> Element:
 
 
 def text_of(element: Element) -> str:
-    """Return what is read of an element."""
+    """Return the text of an element."""
     return " ".join("".join(element.itertext()).split())
 
 
@@ -32,7 +32,7 @@ def shape_of(root: Element) -> Counter[tuple[Any, ...]]:
 
 
 def named_by(root: Element, element: Element) -> str:
-    """Return the name that a screen reader tells of an element."""
+    """Return the name of an element for a screen reader."""
     if "aria-label" in element.attrib:
         return str(element.attrib["aria-label"])
     ids = {one.attrib["id"]: one for one in root.iter() if "id" in one.attrib}

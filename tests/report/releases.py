@@ -92,7 +92,7 @@ QUERIES = {
 
 @dataclass(frozen=True)
 class Kind:
-    """A release: its queries, its budget, further lines, and whether every row is a unit."""
+    """A release: its queries, its budget, further lines, and whether every row is a person."""
 
     queries: str
     budget: str = "{epsilon: 1, delta: 1e-8}"
@@ -136,7 +136,7 @@ def publish(folder: Path, name: str) -> Path:
 
 
 def read_release(folder: Path, **said: Any) -> PublishedRelease:
-    """Return a release with what is said of it; `said` changes parts of that."""
+    """Return a release with its metadata; `said` changes parts of it."""
     record = read_any_manifest(folder)
     metadata: Metadata = replace(_table_metadata(record, folder), **said)
     return PublishedRelease(folder, record, metadata)

@@ -19,7 +19,7 @@ from dprelease.exports.export import Export
 from dprelease.exports.html_report import EXPORT
 from dprelease.report.page import page_of
 from dprelease.report.words import en
-from tests.report.reading import HTML, parsed, text_of
+from tests.report.reading import HTML, parse_page, text_of
 from tests.report.releases import read_release, write
 
 FolderOf = Callable[[str], Path]
@@ -40,7 +40,7 @@ def test_report_is_written_next_to_the_release(folder: Path, folder_of: FolderOf
     assert done.exit_code == 0, done.output
     path = folder.parent / "it_report.html"
     assert path.name in done.output
-    told = text_of(next(parsed(path.read_bytes()).iter(f"{HTML}main")))
+    told = text_of(next(parse_page(path.read_bytes()).iter(f"{HTML}main")))
     assert "the manifest is the canonical encoding with its own digest" in told
     assert "of the budget for one year" in told
     assert sorted(p.name for p in folder.iterdir()) == sorted(
@@ -109,7 +109,7 @@ def test_report_has_declared_labels(tmp_path: Path) -> None:
     made = dprelease.read_release(path).run()
     for language, title, label in (("en", "Cities", "All of them"), ("fr", "Villes", "Tous")):
         target = dprelease.write_report(made, tmp_path / f"{language}.html", language=language)
-        root = parsed(target.read_bytes())
+        root = parse_page(target.read_bytes())
         heading = next(root.iter(f"{HTML}h1"))
         assert text_of(heading) == title
         assert heading[0].attrib["lang"] == language
@@ -128,7 +128,7 @@ def test_report_as_a_format_of_a_release(folder: Path, tmp_path: Path) -> None:
     assert [path.name for path in target.iterdir()] == ["report.html"]
     assert (target / "report.html").read_bytes() == page_of(release)
     record = release.record.model_copy(update={"digest": ""})
-    parsed(page_of(type(release)(folder, record, release.metadata)))
+    parse_page(page_of(type(release)(folder, record, release.metadata)))
 
 
 def test_report_of_a_rehearsal_shows_true_errors(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_report_of_a_rehearsal_shows_true_errors(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli.app, words)
     assert done.exit_code == 0, done.output
     target = dprelease.write_report(tmp_path / "rehearsed")
-    root = parsed(target.read_bytes())
+    root = parse_page(target.read_bytes())
     told = text_of(root)
     assert "This is a rehearsal." in told
     title = en.SENTENCES["quality.simulated"]

@@ -14,7 +14,7 @@ from dprelease import cli
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from tests import processes
-from tests.exports import made
+from tests.exports import full_release
 from tests.replay import Keyed
 from tests.report.releases import write
 
@@ -65,8 +65,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("places")
     (folder / "a").mkdir()
     (folder / "b").mkdir()
-    text = made.RELEASE.replace("Größe", "size")
-    path = made.written(folder / "a", text + "formats: [csv, report, datapackage]\n")
+    text = full_release.RELEASE.replace("Größe", "size")
+    path = full_release.write_release(folder / "a", text + "formats: [csv, report, datapackage]\n")
     for name in ("people.yaml", "people.csv"):
         held = (folder / "a" / name).read_text(encoding="utf-8").replace("Größe", "size")
         (folder / "a" / name).write_text(held, encoding="utf-8")

@@ -28,7 +28,7 @@ from dprelease.report.numbers.panels import LARGEST, MOST_PANELS
 from dprelease.report.page import page_of
 from dprelease.schema.load import read_declaration
 from tests.replay import Keyed
-from tests.report.reading import HTML, SVG, parsed, text_of
+from tests.report.reading import HTML, SVG, parse_page, text_of
 from tests.report.releases import read_release
 
 FolderOf = Callable[[str], Path]
@@ -62,7 +62,7 @@ def test_detail_tables_have_the_published_numbers(
 ) -> None:
     """Each value as the file has it, with the decimals of its column; empty cells with a sign."""
     release = read_release(folder_of(name))
-    found = articles(parsed(page_for(name)))
+    found = articles(parse_page(page_for(name)))
     tables = shown_table_list(release)
     assert len(found) == len(tables) >= 1
     for article, table in zip(found, tables, strict=True):
@@ -117,7 +117,7 @@ def test_charts_have_tables_and_are_limited(
     name: str, folder_of: FolderOf, page_for: PageFor
 ) -> None:
     """One picture or a few for each declared table; of a family, those of one stage alone."""
-    root = parsed(page_for(name))
+    root = parse_page(page_for(name))
     found = articles(root)
     assert len(found) <= MOST_TABLES + 2 * MOST_OF_QUERY
     tables = shown_table_list(read_release(folder_of(name)))
@@ -172,7 +172,7 @@ def test_largest_of_many_areas_are_drawn(
 ) -> None:
     """Whether the table is read as a whole or batch by batch."""
     monkeypatch.setattr(cells_module, "MOST_WHOLE", whole)
-    article = articles(parsed(page_of(areas)))[0]
+    article = articles(parse_page(page_of(areas)))[0]
     (table,) = (one for one in areas.metadata.tables if one.name == "areas")
     values = pq.read_table(areas.folder / table.file)["people"].to_pylist()
     bars, spread = list(article.iter(f"{HTML}figure"))[:2]
@@ -197,7 +197,7 @@ def _of_class(element: Element, name: str) -> str:
 
 def test_unreliable_numbers_are_faded(areas: PublishedRelease) -> None:
     """A mean of nobody has no value that could be quoted, and the page says so where it stands."""
-    root = parsed(page_of(areas))
+    root = parse_page(page_of(areas))
     (table,) = (one for one in areas.metadata.tables if one.name == "small")
     rows = pq.read_table(areas.folder / table.file).to_pylist()
     article = articles(root)[-1]
@@ -237,7 +237,7 @@ def test_labels_in_the_requested_language(areas: PublishedRelease) -> None:
             columns.append(replace(column, codes=codes))
         tables.append(replace(table, columns=tuple(columns)))
     metadata = replace(areas.metadata, languages=("en", "fr"), tables=tuple(tables))
-    root = parsed(page_of(replace(areas, metadata=metadata), language="fr"))
+    root = parse_page(page_of(replace(areas, metadata=metadata), language="fr"))
     article = articles(root)[-1]
     assert [row[0] for row in table_rows(article)] == ["Tous (big)", "Nul (none)"]
     figures = article.iter(f"{HTML}figure")
@@ -251,7 +251,7 @@ def test_report_without_quality_columns(areas: PublishedRelease) -> None:
         for table in areas.metadata.tables
     ]
     metadata = replace(areas.metadata, tables=tuple(tables))
-    root = parsed(page_of(replace(areas, metadata=metadata)))
+    root = parse_page(page_of(replace(areas, metadata=metadata)))
     assert not [one for one in root.iter() if one.attrib.get("class") == "legend"]
     assert len(articles(root)) == 2
 
@@ -275,7 +275,7 @@ def test_columns_of_one_unit_share_a_chart(tmp_path: Path) -> None:
         "output: out/deciles\n"
     )
     folder = run(read_declaration(tmp_path / "release.yaml"), bits=Keyed("deciles"))
-    root = parsed(page_of(read_release(folder)))
+    root = parse_page(page_of(read_release(folder)))
     whole, kinds, days = articles(root)
     (bars,) = whole.iter(f"{HTML}figure")
     (row,) = pq.read_table(folder / "all.parquet").to_pylist()

@@ -22,7 +22,7 @@ from dprelease.report.words import en
 from dprelease.schema.load import read_declaration
 from tests.release import test_federated, test_local
 from tests.replay import Keyed
-from tests.report.reading import HTML, parsed, text_of
+from tests.report.reading import HTML, parse_page, text_of
 
 FolderOf = Callable[[str], Path]
 
@@ -44,7 +44,7 @@ def folder_of_kind(tmp_path_factory: pytest.TempPathFactory) -> FolderOf:
 def page(folder: Path, tmp_path: Path, **asked: Any) -> Any:
     target = dprelease.write_report(folder, tmp_path / "page.html", overwrite=True, **asked)
     assert target.stat().st_size <= MOST_BYTES
-    return parsed(target.read_bytes())
+    return parse_page(target.read_bytes())
 
 
 def rows_of(root: Any, caption: str) -> list[list[str]]:

@@ -29,7 +29,7 @@ from tests.report.reading import (
     colour_schemes,
     contrast,
     named_by,
-    parsed,
+    parse_page,
     shape_of,
     text_of,
 )
@@ -52,7 +52,7 @@ PageFor = Callable[[str], bytes]
 @pytest.mark.share(0.3)
 @pytest.mark.parametrize("name", KINDS)
 def test_page_is_valid_and_accessible(name: str, page_for: PageFor) -> None:
-    root = parsed(page_for(name))
+    root = parse_page(page_for(name))
     html = root if root.tag == f"{HTML}html" else next(root.iter(f"{HTML}html"))
     assert html.attrib["lang"] == "en"
     ids = [one.attrib["id"] for one in root.iter() if "id" in one.attrib]
@@ -83,7 +83,7 @@ def test_page_is_valid_and_accessible(name: str, page_for: PageFor) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_charts_and_tables_have_captions(name: str, page_for: PageFor) -> None:
-    root = parsed(page_for(name))
+    root = parse_page(page_for(name))
     pictures = list(root.iter(f"{SVG}svg"))
     assert len(pictures) >= 2
     for one in pictures:
@@ -109,7 +109,7 @@ def test_charts_and_tables_have_captions(name: str, page_for: PageFor) -> None:
 
 def test_contrast_in_light_and_dark_mode(page_for: PageFor) -> None:
     """Each colour of a text on each colour behind it, with the contrast that WCAG asks for."""
-    for colours in colour_schemes(parsed(page_for("several"))):
+    for colours in colour_schemes(parse_page(page_for("several"))):
         for text, *behind in READABLE:
             for name in behind:
                 assert contrast(colours[text], colours[name]) >= 4.5, (text, name)
@@ -153,8 +153,8 @@ FORBIDDEN = re.compile(
 )
 
 
-def labelled(metadata: Metadata, text: str) -> Metadata:
-    """Return metadata in which everything that can be said is this text."""
+def metadata_with_text(metadata: Metadata, text: str) -> Metadata:
+    """Return metadata in which every text is this one."""
     said = {"en": text}
 
     def table_of(table: TableMetadata) -> TableMetadata:
@@ -179,8 +179,8 @@ PLAIN: dict[str, Counter[tuple[Any, ...]]] = {}
 
 
 def with_labels(release: PublishedRelease, text: str) -> bytes:
-    """Return the page on a release in which everything that can be said is this text."""
-    labels = labelled(release.metadata, text)
+    """Return the page of a release in which every text is this one."""
+    labels = metadata_with_text(release.metadata, text)
     return page_of(replace(release, metadata=labels), checks=Checks((text,), (text,)))
 
 
@@ -196,10 +196,10 @@ def test_labels_are_escaped(name: str, case: str, folder_of: FolderOf) -> None:
     """The page has the elements that it has with any other labels, and is no larger than it may."""
     release, text = read_release(folder_of(name)), HOSTILE[case]
     if name not in PLAIN:
-        PLAIN[name] = shape_of(parsed(with_labels(release, "plain")))
+        PLAIN[name] = shape_of(parse_page(with_labels(release, "plain")))
     page = with_labels(release, text)
     assert len(page) <= MOST_BYTES
-    root = parsed(page)
+    root = parse_page(page)
     assert shape_of(root) == PLAIN[name]
     assert not FORBIDDEN.search(page.decode().replace("\n", ""))
     told = text_of(next(root.iter(f"{HTML}main")))
@@ -218,7 +218,7 @@ def test_labels_have_language_attributes(folder_of: FolderOf) -> None:
         for i, table in enumerate(release.metadata.tables)
     ]
     metadata = replace(release.metadata, languages=("en", "fr"), tables=tuple(tables))
-    root = parsed(page_of(replace(release, metadata=metadata), language="fr"))
+    root = parse_page(page_of(replace(release, metadata=metadata), language="fr"))
     marked = {(text_of(one), one.attrib.get("lang")) for one in root.iter(f"{HTML}bdi")}
     assert {("Les deux", "fr"), ("Only English", "en"), ("people", None)} <= marked
     assert "The two" not in text_of(root)
@@ -230,7 +230,7 @@ def test_many_tables_are_summarized(page_for: PageFor, folder_of: FolderOf) -> N
     assert tables > 200
     assert len(page) < 200_000
     assert en.SENTENCES["page.shortened"] in page.decode()
-    root = parsed(page)
+    root = parse_page(page)
     rows = [len(list(one.iter(f"{HTML}tr"))) for one in root.iter(f"{HTML}table")]
     assert max(rows) <= page_module.ROWS[0] + 1
 
@@ -243,7 +243,7 @@ def test_large_page_gets_shorter_tables(
     monkeypatch.setattr(page_module, "MOST_BYTES", len(whole) - 1)
     shorter = page_of(release)
     assert len(shorter) < len(whole)
-    parsed(shorter)
+    parse_page(shorter)
     monkeypatch.setattr(page_module, "MOST_BYTES", 10_000)
     with pytest.raises(InternalError):
         page_of(release)

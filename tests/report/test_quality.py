@@ -159,7 +159,7 @@ def test_disagreements_of_tables_are_within_noise(folder_of: FolderOf) -> None:
 
 
 def exact_bias(law: Any, true: int) -> float:
-    """Return E max(t + K, 0) - t for a law without a mean, from masses one by one."""
+    """Return E max(t + K, 0) - t for noise without a mean, summed over probabilities."""
     lifted, k = 0.0, -true - 1
     while (below := float(law.tail(k, False).mid())) > 1e-18:
         lifted += below

@@ -17,7 +17,7 @@ from dprelease.report.numbers.numbers_section import read_tables
 from dprelease.report.safe_labels import Names
 from dprelease.report.section_context import Context
 from dprelease.report.words.en import SENTENCES
-from tests.report.reading import parsed, text_of
+from tests.report.reading import parse_page, text_of
 from tests.report.releases import read_release
 from tests.report.test_numbers import articles, table_rows
 
@@ -33,7 +33,10 @@ def test_example_is_a_number_on_the_page(name: str, folder_of: FolderOf, page_fo
     example = example_of(context, read_tables(release, facts))
     number = re.findall("<strong>(.*?)</strong>", str(example.sentences[0]))[0]
     found = {
-        cell for one in articles(parsed(page_for(name))) for row in table_rows(one) for cell in row
+        cell
+        for one in articles(parse_page(page_for(name)))
+        for row in table_rows(one)
+        for cell in row
     }
     assert number in found
     low, high = re.findall("<strong>(.*?)</strong>", str(example.sentences[-3]))[-2:]
@@ -67,7 +70,7 @@ def test_integer_tables_explain_raised_numbers(
     name: str, folder_of: FolderOf, page_for: PageFor
 ) -> None:
     """Below each table whose numbers were raised to be 0 or more, and below no other table."""
-    shown = [text_of(one) for one in articles(parsed(page_for(name)))]
+    shown = [text_of(one) for one in articles(parse_page(page_for(name)))]
     noted = [SENTENCES["numbers.raised"] in text for text in shown]
     assert noted == [name == "family"] * len(shown)
 

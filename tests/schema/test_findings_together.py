@@ -1,4 +1,4 @@
-"""Findings that don't come of each other are told together; what may come of another waits."""
+"""Independent errors are reported together; possible consequences of others wait."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOTE = "note: {type: text}"
 Edits = Sequence[tuple[str, str, str]]
 
 
-def added(*columns: str) -> tuple[str, str, str]:
+def add_columns(*columns: str) -> tuple[str, str, str]:
     """Return the edit that adds columns to the table."""
     return S, f"  {NOTE}\n", "".join(f"  {column}\n" for column in (NOTE, *columns))
 
@@ -35,8 +35,8 @@ KEY = "DP-QUERY-001 queries.by_sex.group_by[0]"
 BOUNDS = "DP-SCHEMA-001 columns.age.lower"
 
 
-def found(folder: Path, edits: Edits) -> list[str]:
-    """Return the code and key of every finding, in the order in which they are told."""
+def reported_errors(folder: Path, edits: Edits) -> list[str]:
+    """Return the code and key of every error, in the reported order."""
     write_with(folder, edits)
     with pytest.raises(DpReleaseError) as caught:
         read_release(folder / R).plan()
@@ -48,7 +48,7 @@ TOGETHER: dict[str, tuple[Edits, list[str]]] = {
         [
             (S, AGE, "lower: 5, upper: 1"),
             (S, ID, "id: persn"),
-            added(CUT, UNTOLD_COLUMN),
+            add_columns(CUT, UNTOLD_COLUMN),
             WRONG_EPSILON,
             (R, "[sex]", "[nokey]"),
             (R, "    where: age >= 18\n", ""),
@@ -63,7 +63,10 @@ TOGETHER: dict[str, tuple[Edits, list[str]]] = {
         ],
     ),
     "columns that lean on others, each wrongly": (
-        [added(CUT, "other: {cut: note, edges: [0, 1]}", f"area: {LIES}"), (S, ID, "id: age2")],
+        [
+            add_columns(CUT, "other: {cut: note, edges: [0, 1]}", f"area: {LIES}"),
+            (S, ID, "id: age2"),
+        ],
         [
             "DP-SCHEMA-008 privacy_unit.id",
             "DP-SCHEMA-007 columns.band.cut",
@@ -72,7 +75,7 @@ TOGETHER: dict[str, tuple[Edits, list[str]]] = {
         ],
     ),
     "a formula hides no key of queries without it": (
-        [added(UNTOLD_COLUMN), WRONG_KEY],
+        [add_columns(UNTOLD_COLUMN), WRONG_KEY],
         ["DP-WHERE-005 columns.ex.expression", KEY],
     ),
     "a table that can't be read hides no budget": (
@@ -90,18 +93,18 @@ TOGETHER: dict[str, tuple[Edits, list[str]]] = {
 def test_independent_errors_are_reported_together(
     tmp_path: Path, edits: Edits, told: list[str]
 ) -> None:
-    assert found(tmp_path, edits) == told
+    assert reported_errors(tmp_path, edits) == told
 
 
 FOLLOWING: dict[str, tuple[Edits, list[str]]] = {
     "a cut of a faulty column": (
-        [(S, AGE, "lower: 5, upper: 1"), added("band: {cut: age, edges: [0, 1]}")],
+        [(S, AGE, "lower: 5, upper: 1"), add_columns("band: {cut: age, edges: [0, 1]}")],
         [BOUNDS],
     ),
     "a level within a faulty one, and one within that": (
         [
             (S, "values: [F, M]", "values: [F, F]"),
-            added(
+            add_columns(
                 "b: {type: category, values: {F: [x]}, within: sex}",
                 "c: {type: category, values: {x: [y]}, within: b}",
             ),
@@ -115,7 +118,7 @@ FOLLOWING: dict[str, tuple[Edits, list[str]]] = {
     "formulas of a faulty column, and one of these": (
         [
             (S, AGE, "lower: 5, upper: 1"),
-            added(
+            add_columns(
                 "twice: {expression: age * 2, type: integer, lower: 0, upper: 9}",
                 "more: {expression: twice + 1, type: integer, lower: 0, upper: 9}",
             ),
@@ -124,13 +127,13 @@ FOLLOWING: dict[str, tuple[Edits, list[str]]] = {
         [BOUNDS],
     ),
     "what is asked of a faulty formula": (
-        [added(UNTOLD_COLUMN), (R, "sum: income", "sum: ex")],
+        [add_columns(UNTOLD_COLUMN), (R, "sum: income", "sum: ex")],
         ["DP-WHERE-005 columns.ex.expression"],
     ),
     "groupings of areas that are faulty": (
         [
             (S, "values: [F, M]", "values: [F, F]"),
-            added(),
+            add_columns(),
             (
                 R,
                 "    group_by: [sex]\n",
@@ -142,7 +145,7 @@ FOLLOWING: dict[str, tuple[Edits, list[str]]] = {
     "frequencies of a faulty column": (
         [
             (S, "values: [F, M]", "values: [F, F]"),
-            added(),
+            add_columns(),
             (S, "columns:", "rehearsal: {frequencies: {sex: {F: 1}}}\ncolumns:"),
         ],
         ["DP-SCHEMA-003 columns.sex.values"],
@@ -157,7 +160,7 @@ FOLLOWING: dict[str, tuple[Edits, list[str]]] = {
     ),
     "groupings of a hierarchy whose level is faulty": (
         [
-            added(
+            add_columns(
                 "size: {type: category, values: [big]}",
                 "part: {type: category, values: {F: [x], N: [y]}, within: sex}",
             ),
@@ -174,7 +177,7 @@ FOLLOWING: dict[str, tuple[Edits, list[str]]] = {
 
 @pytest.mark.parametrize(("edits", "told"), FOLLOWING.values(), ids=FOLLOWING)
 def test_dependent_errors_are_not_reported(tmp_path: Path, edits: Edits, told: list[str]) -> None:
-    assert found(tmp_path, edits) == told
+    assert reported_errors(tmp_path, edits) == told
 
 
 def test_valid_declaration_has_no_errors(tmp_path: Path) -> None:
@@ -185,7 +188,7 @@ def test_valid_declaration_has_no_errors(tmp_path: Path) -> None:
 def test_schema_errors_are_reported_together(tmp_path: Path) -> None:
     """In one reading, whatever their number: as a session has it."""
     cuts = [f"band_{i}: {{cut: no_{i}, edges: [0, 1]}}" for i in range(90)]
-    write_with(tmp_path, [added(*cuts), (S, ID, "id: persn")])
+    write_with(tmp_path, [add_columns(*cuts), (S, ID, "id: persn")])
     with pytest.raises(DpReleaseError) as caught:
         read_table(tmp_path / S)
     codes = [error.code for error in single_errors(caught.value)]

@@ -51,7 +51,7 @@ FORMS: dict[str, Callable[[Path], object]] = {
 }
 
 
-def declared(folder: Path, file: str) -> CategoryColumn:
+def declare_town(folder: Path, file: str) -> CategoryColumn:
     town = {"type": "category", "within": "state", "values_from": file}
     made = table_from_mapping({"table": "t", "columns": {"state": STATES, "town": town}}, folder)
     column = made.table.columns["town"]
@@ -68,7 +68,7 @@ def test_every_file_format_gives_the_same_keys(
     monkeypatch.setattr(large_files, "MOST_LISTED", most_text)
     monkeypatch.setattr(key_files, "READ_AT_ONCE", 24)
     FORMS[form](tmp_path / form)
-    column = declared(tmp_path, form)
+    column = declare_town(tmp_path, form)
     order = [i for state in ("ZH", "BE") for i, area in enumerate(AREAS) if area == state]
     assert column.values == tuple(NAMES[i] for i in order)
     assert column.parent_areas == tuple(AREAS[i] for i in order)
@@ -125,7 +125,7 @@ def test_invalid_value_files_are_refused(
     name, made, words = REFUSED[what]
     made(tmp_path / name)
     with pytest.raises(DpReleaseError) as caught:
-        declared(tmp_path, name)
+        declare_town(tmp_path, name)
     error = caught.value
     found = list(error.errors) if isinstance(error, Findings) else [error]
     assert {one.code for one in found} <= {"DP-SCHEMA-004", "DP-DECL-003"}, str(error)
@@ -156,16 +156,16 @@ def test_value_file_limits_while_reading(
             changed.setattr(large_files, "MOST_LISTED", 0)
             changed.setattr(key_files, name, limit)
             with pytest.raises(DeclarationError, match="DP-SCHEMA-004"):
-                declared(tmp_path, form)
+                declare_town(tmp_path, form)
 
 
 def test_numbers_are_read_as_digits(tmp_path: Path) -> None:
     parquet({"town": [12, 7], "state": ["BE", "ZH"]})(tmp_path / "t.parquet")
-    assert declared(tmp_path, "t.parquet").values == ("7", "12")
+    assert declare_town(tmp_path, "t.parquet").values == ("7", "12")
 
 
 def release(folder: Path, form: str) -> Path:
-    """Return a release whose towns stand in a file that is no text."""
+    """Return a release whose towns are in a binary file."""
     path = write_family(folder, rows=50)
     schema = folder / "people.yaml"
     schema.write_text(schema.read_text().replace("towns.csv", f"towns.{form}"))
@@ -176,21 +176,21 @@ def release(folder: Path, form: str) -> Path:
     return path
 
 
-def made(folder: Path, form: str) -> tuple[Declaration, Path]:
+def publish_release(folder: Path, form: str) -> tuple[Declaration, Path]:
     declaration = read_declaration(release(folder, form))
     return declaration, run(declaration, bits=Keyed("files"), overwrite=True)
 
 
 @pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_listed_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no file of values be a text of the manifest."""
     monkeypatch.setattr(large_files, "MOST_LISTED", 0)
 
 
-@pytest.mark.usefixtures("kept")
+@pytest.mark.usefixtures("no_listed_files")
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_release_has_a_copy_of_value_files(form: str, tmp_path: Path) -> None:
-    declaration, folder = made(tmp_path, form)
+    declaration, folder = publish_release(tmp_path, form)
     ((file, path),) = declaration.kept.values()
     record = json.loads((folder / "manifest.json").read_text())
     assert list(record["declaration"]["files"]) == [f"towns.{form}"]
@@ -204,13 +204,13 @@ def test_release_has_a_copy_of_value_files(form: str, tmp_path: Path) -> None:
     assert len(frame)
 
 
-@pytest.mark.usefixtures("kept")
+@pytest.mark.usefixtures("no_listed_files")
 def test_long_and_short_value_files_give_the_same_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = []
     for form in ("csv", "parquet"):
-        _, folder = made(tmp_path / form, form)
+        _, folder = publish_release(tmp_path / form, form)
         found.append(
             {
                 p.name: p.read_bytes()
@@ -219,7 +219,7 @@ def test_long_and_short_value_files_give_the_same_tables(
             }
         )
     monkeypatch.setattr(large_files, "MOST_LISTED", 4 << 20)
-    _, folder = made(tmp_path / "text", "csv")
+    _, folder = publish_release(tmp_path / "text", "csv")
     found.append({path.name: path.read_bytes() for path in folder.rglob("*.parquet")})
     assert found[0] == found[1] == found[2]
 
@@ -231,10 +231,10 @@ FORGED: dict[str, tuple[Callable[[Path], object], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.usefixtures("kept")
+@pytest.mark.usefixtures("no_listed_files")
 @pytest.mark.parametrize("what", FORGED)
 def test_forged_copies_are_found(what: str, tmp_path: Path) -> None:
-    declaration, folder = made(tmp_path, "csv")
+    declaration, folder = publish_release(tmp_path, "csv")
     ((file, _),) = declaration.kept.values()
     forge, code = FORGED[what]
     forge(folder / file.copy)
@@ -242,11 +242,11 @@ def test_forged_copies_are_found(what: str, tmp_path: Path) -> None:
     assert code in {finding.code for finding in report.findings}
 
 
-@pytest.mark.usefixtures("kept")
+@pytest.mark.usefixtures("no_listed_files")
 @pytest.mark.parametrize("digest", ["../../x", "0" * 63, "A" * 64])
 def test_invalid_names_of_copies_are_refused(digest: str, tmp_path: Path) -> None:
     """What else it could name is no file of its folder."""
-    _, folder = made(tmp_path, "csv")
+    _, folder = publish_release(tmp_path, "csv")
     path = folder / "manifest.json"
     record = json.loads(path.read_text())
     record["declaration"]["files"]["towns.csv"]["sha256"] = digest
@@ -256,7 +256,7 @@ def test_invalid_names_of_copies_are_refused(digest: str, tmp_path: Path) -> Non
     assert [finding.code for finding in report.findings] == ["DP-VERIFY-002"]
 
 
-@pytest.mark.usefixtures("kept")
+@pytest.mark.usefixtures("no_listed_files")
 @pytest.mark.parametrize("change", ["longer", "shorter", "other", "gone"])
 def test_value_file_changed_after_reading_is_refused(change: str, tmp_path: Path) -> None:
     """Refused before any row is read; nothing is published."""
@@ -272,7 +272,7 @@ def test_value_file_changed_after_reading_is_refused(change: str, tmp_path: Path
     assert not (tmp_path / "out" / "pop").exists()
 
 
-@pytest.mark.usefixtures("kept")
+@pytest.mark.usefixtures("no_listed_files")
 def test_value_file_changed_between_columns_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -285,9 +285,9 @@ def test_value_file_changed_between_columns_is_refused(
     assert read_file(tmp_path / "v.csv", 100) == b"v\na\n"
 
 
-@pytest.mark.usefixtures("kept")
+@pytest.mark.usefixtures("no_listed_files")
 def test_overwrite_of_a_release_with_copies(tmp_path: Path) -> None:
-    declaration, folder = made(tmp_path, "csv")
+    declaration, folder = publish_release(tmp_path, "csv")
     assert run(declaration, bits=Keyed("again"), overwrite=True) == folder
     (folder / "declaration" / "notes.txt").write_text("kept here")
     with pytest.raises(OutputError, match="DP-OUTPUT-009"):

@@ -1,4 +1,4 @@
-"""Texts for readers: what can't be shown everywhere is refused where it stands, in every place."""
+"""Texts for readers: characters that can't be shown are refused with their location."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ TOWNS = "town,canton,name,nom\nBern,BE,Berne,Berne\nUster,ZH,,\n"
 Path_ = tuple[str | int, ...]
 
 
-def written(folder: Path, release: Any, table: Any, towns: str = TOWNS) -> Path:
+def write_files(folder: Path, release: Any, table: Any, towns: str = TOWNS) -> Path:
     (folder / "towns.csv").write_text(towns, encoding="utf-8")
     for name, values in (("people.yaml", table), ("release.yaml", release)):
         text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=10_000)
@@ -65,8 +65,8 @@ def written(folder: Path, release: Any, table: Any, towns: str = TOWNS) -> Path:
     return folder / "release.yaml"
 
 
-def declared(folder: Path, release: Any = RELEASE, table: Any = TABLE) -> Declaration:
-    return read_declaration(written(folder, release, table))
+def read_files(folder: Path, release: Any = RELEASE, table: Any = TABLE) -> Declaration:
+    return read_declaration(write_files(folder, release, table))
 
 
 def codes(path: Path) -> list[tuple[str, str]]:
@@ -84,7 +84,7 @@ def at(values: Any, path: Path_) -> Any:
     return values
 
 
-def changed(values: Any, path: Path_, value: Any) -> Any:
+def with_value(values: Any, path: Path_, value: Any) -> Any:
     import copy
 
     values = copy.deepcopy(values)
@@ -136,14 +136,14 @@ def key_of(path: Path_) -> str:
 
 
 def put(folder: Path, document: str, path: Path_, value: Any) -> Path:
-    release = changed(RELEASE, path, value) if document == "release" else RELEASE
-    table = changed(TABLE, path, value) if document == "table" else TABLE
-    return written(folder, release, table)
+    release = with_value(RELEASE, path, value) if document == "release" else RELEASE
+    table = with_value(TABLE, path, value) if document == "table" else TABLE
+    return write_files(folder, release, table)
 
 
 def test_every_place_of_a_text_is_tested(tmp_path: Path) -> None:
     """What the tables below go through is all that there is: a place more is tried too."""
-    declaration = declared(tmp_path)
+    declaration = read_files(tmp_path)
     table = declaration.tables["people"].table
     found = {key_of(keys) for keys, _ in localized_texts_in(declaration.spec)}
     found |= {key_of(keys) for keys, _ in localized_texts_in(table)}
@@ -226,13 +226,13 @@ def test_texts_are_in_the_languages_of_the_release(what: str, tmp_path: Path) ->
 def test_undeclared_languages_are_refused(tmp_path: Path) -> None:
     """A text in one language needs that it is declared; one without a language needs nothing."""
     release = {name: value for name, value in RELEASE.items() if name != "about"}
-    declared(tmp_path, release)
+    read_files(tmp_path, release)
     for document, path in spots():
         if path[0] == "about":
             continue
         both = {"release": release, "table": TABLE}
-        both[document] = changed(both[document], path, {"en": "One"})
-        ((code, key),) = codes(written(tmp_path, both["release"], both["table"]))
+        both[document] = with_value(both[document], path, {"en": "One"})
+        ((code, key),) = codes(write_files(tmp_path, both["release"], both["table"]))
         assert (code, key.removesuffix("[0]")) == ("DP-LABEL-002", key_of(path).removesuffix("[0]"))
 
 
@@ -258,9 +258,9 @@ ABOUT = {
 
 @pytest.mark.parametrize("name", ABOUT)
 def test_metadata_of_a_release(name: str, tmp_path: Path) -> None:
-    release = changed(RELEASE, ("about",), {})
+    release = with_value(RELEASE, ("about",), {})
     for text, wanted in ABOUT[name].items():
-        file = written(tmp_path, changed(release, ("about", name), text), TABLE)
+        file = write_files(tmp_path, with_value(release, ("about", name), text), TABLE)
         if wanted is None:
             code = "DP-LABEL-004" if name == "languages" else "DP-DECL-003"
             ((found, key),) = codes(file)
@@ -289,8 +289,8 @@ FILES = {
 @pytest.mark.parametrize("what", FILES)
 def test_labels_in_files_of_values(what: str, tmp_path: Path) -> None:
     towns, labels, code = FILES[what]
-    table = changed(TABLE, ("columns", "town", "values_from", "labels"), labels)
-    file = written(tmp_path, RELEASE, table, towns)
+    table = with_value(TABLE, ("columns", "town", "values_from", "labels"), labels)
+    file = write_files(tmp_path, RELEASE, table, towns)
     if code is None:
         column = read_declaration(file).tables["people"].table.columns["town"]
         assert column.values == ("Bern", "Uster")
@@ -343,7 +343,7 @@ def test_bad_label_hides_no_other_error(tmp_path: Path) -> None:
     """The column is what it was: what is asked of it is looked at all the same."""
     from dprelease.schema.mistakes.partial_validation import valid_parts
 
-    table = changed(TABLE, ("columns", "sex", "label"), "One\ntwo")
-    left = valid_parts(written(tmp_path, RELEASE, table)).declaration
+    table = with_value(TABLE, ("columns", "sex", "label"), "One\ntwo")
+    left = valid_parts(write_files(tmp_path, RELEASE, table)).declaration
     assert left is not None
     assert left.spec.queries["q"].table_keys == (("sex",), ("canton", "sex"))

@@ -196,7 +196,7 @@ def test_date_formats_without_year_are_refused(where: str, layout: str) -> None:
 
 
 def test_duplicate_values_are_named_together(tmp_path: Path) -> None:
-    """Whoever mends one should not be told the next one then."""
+    """So that users can fix all of them at once."""
     path = tmp_path / "t.yaml"
     for number, named in [(2, "'v0', 'v1' twice"), (7, "'v0', 'v1', 'v2', 'v3', 'v4' and 2 more")]:
         values = ", ".join([*[f"v{i}" for i in range(number)] * 2, "apart"])

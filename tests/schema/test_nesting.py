@@ -1,4 +1,4 @@
-"""Areas within areas: where values lie, in which order they stand, and what is refused."""
+"""Areas within areas: parents and order of values, and refusals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dprelease.schema.load import Declared, read_table, table_from_mapping
 STATES = {"type": "category", "values": ["ZH", "BE"]}
 
 
-def declared(folder: Path, columns: dict[str, Any], **files: str) -> Declared:
+def declare_areas(folder: Path, columns: dict[str, Any], **files: str) -> Declared:
     for name, text in files.items():
         (folder / f"{name}.csv").write_text(text)
     return table_from_mapping({"table": "t", "columns": columns}, folder)
@@ -46,7 +46,7 @@ def test_nested_values_by_area(tmp_path: Path, form: str) -> None:
     """Whatever the form, and wherever the level above is declared."""
     column, text = FORMS[form]
     for columns in ({"state": STATES, "county": column}, {"county": column, "state": STATES}):
-        found = declared(tmp_path, columns, c=text).table.columns["county"]
+        found = declare_areas(tmp_path, columns, c=text).table.columns["county"]
         key = key_of("county", found)
         assert isinstance(key, Key)
         assert list(key.values) == ["Uster", "Thun", "Bern"]
@@ -60,7 +60,7 @@ def test_levels_above_are_ordered_first(tmp_path: Path) -> None:
         "county": county(None, values={"BE": ["Bern", "Thun"], "ZH": ["Uster"]}),
         "state": STATES,
     }  # fmt: skip
-    table = declared(tmp_path, columns).table
+    table = declare_areas(tmp_path, columns).table
     assert getattr(table.columns["tract"], "values", None) == ("u", "b1", "b2", "t1")
 
 
@@ -77,14 +77,14 @@ def test_column_within_several_others(tmp_path: Path) -> None:
         "kind": {"type": "category", "values": ["b", "a"]},
     }
     for order in (columns, dict(reversed(columns.items()))):
-        table = declared(tmp_path, order, c=text).table
+        table = declare_areas(tmp_path, order, c=text).table
         found = table.columns["county"]
         assert isinstance(found, CategoryColumn)
         assert list(found.values or ()) == ["Uster", "Thun", "Bern"]
         assert found.parent_areas == found.areas_in("state") == ("ZH", "BE", "BE")
         assert found.areas_in("size") == ("2", "1", "3")
     everything = {name: {**column, "unallocated": True} for name, column in columns.items()}
-    found = declared(tmp_path, everything, c=text).table.columns["county"]
+    found = declare_areas(tmp_path, everything, c=text).table.columns["county"]
     assert isinstance(found, CategoryColumn)
     assert list(found.values or ()) == ["Uster", "ZH_X", "Thun", "Bern", "BE_X", "_X"]
     assert found.areas_in("size") == ("2", "_X", "1", "3", "_X", "_X")
@@ -218,7 +218,7 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
 def test_invalid_nesting_is_refused(tmp_path: Path, case: str) -> None:
     columns, text, code = BAD[case]
     with pytest.raises(DpReleaseError) as caught:
-        declared(tmp_path, columns, c=text)
+        declare_areas(tmp_path, columns, c=text)
     error = caught.value
     several = error.errors if isinstance(error, Findings) else (error,)
     assert {one.code for one in several} == {code}, str(error)
@@ -252,7 +252,7 @@ HEADERS = {
 def test_wrong_headers_are_explained(text: str, tmp_path: Path) -> None:
     """Of a line that may not be a header, nothing is shown but what is like the declared name."""
     with pytest.raises(DpReleaseError) as caught:
-        declared(tmp_path, {"state": STATES, "county": county()}, c=text)
+        declare_areas(tmp_path, {"state": STATES, "county": county()}, c=text)
     assert HEADERS[text] in str(caught.value)
     assert "51000" not in str(caught.value)
 
@@ -261,6 +261,6 @@ def test_conflicting_rows_are_both_named(tmp_path: Path) -> None:
     """Also where the rows before them are repeated."""
     text = "county,state\nUster,ZH\nUster,ZH\nThun,BE\nThun,ZH\n"
     with pytest.raises(DpReleaseError) as caught:
-        declared(tmp_path, {"state": STATES, "county": county()}, c=text)
+        declare_areas(tmp_path, {"state": STATES, "county": county()}, c=text)
     assert "DP-SCHEMA-017" in str(caught.value)
     assert "rows 3 and 4" in str(caught.value)

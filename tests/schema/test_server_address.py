@@ -1,4 +1,4 @@
-"""Addresses of servers: what they may say, and that what is refused is never told."""
+"""Addresses of servers: what they may contain; errors never quote them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values for rows without a declared code: where they stand, their labels, and what is refused."""
+"""Values for rows without a declared code: their place, labels, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variables and defaults of release files: what they may be, where they stand, and what wins."""
+"""Variables and defaults of release files: types, places, and precedence."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ def test_variable_values_with_paths_are_refused(tmp_path: Path, value: str, spot
     assert [one.split(" ")[0] for one in found][:1] == ["DP-VAR-007"], found
 
 
-def edited(*pairs: tuple[str, str]) -> str:
+def edit_release(*pairs: tuple[str, str]) -> str:
     text = RELEASE
     for old, new in pairs:
         assert old in text
@@ -264,13 +264,13 @@ PLACED: list[tuple[str, str, dict[str, str], list[str]]] = [
     ("nothing is set", RELEASE, {}, [f"DP-VAR-002 release.yaml:2 variables.{n}" for n in VALUES]),
     ("one is missing", RELEASE, {k: v for k, v in VALUES.items() if k != "since"}, ["DP-VAR-002 release.yaml:2 variables.since"]),
     ("one is unknown", RELEASE, {**VALUES, "yaer": "1"}, ["DP-VAR-001 release.yaml:2 variables"]),
-    ("one is nowhere", edited((" AND pay > ${least}", ""), (" costs ${least}", "")), VALUES, ["DP-VAR-003 release.yaml:2 variables.least"]),
-    ("one is not declared", edited(("output: out/${year}", "output: out/${yaer}")), VALUES, ["DP-VAR-005 release.yaml:12 output"]),
-    ("in a name of a column", edited(("[city]", "['${place}']")), VALUES, ["DP-VAR-006 release.yaml:9 queries.by_city.group_by[0]"]),
-    ("in a budget", edited(("epsilon: 1", "epsilon: '${least}'")), VALUES, ["DP-VAR-006 release.yaml:4 budget.epsilon"]),
-    ("of no type", edited(("year: integer", "year: whole")), VALUES, ["DP-DECL-003 release.yaml:2 variables.year"]),
-    ("of no name", edited(("year: integer", "2year: text, year: integer")), {**VALUES, "2year": "1"}, ["DP-DECL-003 release.yaml:2 variables.2year"]),
-    ("a list of names", edited(("{year: integer, since: date, place: text, least: number}", "[year]")), {}, ["DP-DECL-003 release.yaml:2 variables"]),
+    ("one is nowhere", edit_release((" AND pay > ${least}", ""), (" costs ${least}", "")), VALUES, ["DP-VAR-003 release.yaml:2 variables.least"]),
+    ("one is not declared", edit_release(("output: out/${year}", "output: out/${yaer}")), VALUES, ["DP-VAR-005 release.yaml:12 output"]),
+    ("in a name of a column", edit_release(("[city]", "['${place}']")), VALUES, ["DP-VAR-006 release.yaml:9 queries.by_city.group_by[0]"]),
+    ("in a budget", edit_release(("epsilon: 1", "epsilon: '${least}'")), VALUES, ["DP-VAR-006 release.yaml:4 budget.epsilon"]),
+    ("of no type", edit_release(("year: integer", "year: whole")), VALUES, ["DP-DECL-003 release.yaml:2 variables.year"]),
+    ("of no name", edit_release(("year: integer", "2year: text, year: integer")), {**VALUES, "2year": "1"}, ["DP-DECL-003 release.yaml:2 variables.2year"]),
+    ("a list of names", edit_release(("{year: integer, since: date, place: text, least: number}", "[year]")), {}, ["DP-DECL-003 release.yaml:2 variables"]),
 ]  # fmt: skip
 
 

@@ -55,7 +55,7 @@ library = ctypes.CDLL(None)
 
 @dataclass
 class World:
-    """What is on the disk and in the ledger."""
+    """The state of the disk and the ledger."""
 
     release: str | None
     charged: set[str]
@@ -65,17 +65,17 @@ class World:
         ledger = Ledger(folder / "ledger.sqlite")
         ledger.recover()
         held = ledger.state().reservations
-        return cls(released(folder), {name for name, r in held.items() if r.is_charged})
+        return cls(published_digest(folder), {name for name, r in held.items() if r.is_charged})
 
 
-def released(folder: Path) -> str | None:
-    """Return the digest of the release that is readable."""
+def published_digest(folder: Path) -> str | None:
+    """Return the digest of the published release."""
     path = folder / "out" / "people" / "manifest.json"
     return json.loads(path.read_bytes())["digest"] if path.exists() else None
 
 
-def made(folder: Path, way: str) -> Callable[[], int]:
-    """Write what a way of asking needs, and return it; it gives the exit code of a process."""
+def prepare(folder: Path, way: str) -> Callable[[], int]:
+    """Write the files for an interface, and return its run, which returns an exit code."""
     path = write(folder)
     schema = SCHEMA.replace("people\n", "people\nowner: office\n", 1)
     if way == "local":
@@ -96,7 +96,7 @@ def made(folder: Path, way: str) -> Callable[[], int]:
     ledger = str(folder / "ledger.sqlite")
     if way == "session":
         frame = pd.read_csv(folder / "people.csv")[["person"]]
-        return lambda: asked(folder, frame)
+        return lambda: run_query(folder, frame)
     words = ["sql", STATEMENT, "--schema", str(folder / "people.yaml"), "--epsilon", "0.01"]
     words += ["--ledger", ledger, "--mechanism", "laplace", "--json"]
     if way == "sql to a folder":
@@ -113,7 +113,7 @@ def command(*words: str) -> int:
     return 0
 
 
-def asked(folder: Path, frame: Any) -> int:
+def run_query(folder: Path, frame: Any) -> int:
     frame.attrs.clear()
     try:
         ledger = folder / "ledger.sqlite"
@@ -151,8 +151,8 @@ def in_a_fork(folder: Path, work: Callable[[], int], at: int, number: int, mode:
 READING: list[str] = []
 
 
-def watched() -> None:
-    """Note when rows are read, and plan each declaration only once: plans ask nothing of files."""
+def record_reads() -> None:
+    """Record when rows are read, and plan each declaration once, because plans read no files."""
     for name in ("run", "records", "partitions"):
         real = getattr(Engine, name)
 
@@ -177,8 +177,8 @@ def once(real: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def disagreements(folder: Path, code: int, before: World, way: str) -> list[str]:
-    """Return where what was said is not what happened."""
-    found = staged(folder)
+    """Return where the reported state differs from the real one."""
+    found = has_staged_noise(folder)
     after = World.of(folder)
     charged = bool(after.charged - before.charged) or way == "federated"
     is_released = after.release != before.release
@@ -190,16 +190,16 @@ def disagreements(folder: Path, code: int, before: World, way: str) -> list[str]
         return found
     if code > 4:
         found.append(f"exit {code}")
-    told = said(folder)
+    told = reported_states(folder)
     if not told:
         quiet = (folder / "mode").read_text() == FROM_THEN_ON
         return found if quiet else [*found, "nothing was said"]
     rows = (folder / "rows").exists() and bool((folder / "rows").read_text())
-    return found + contradicted(told[-1], is_released, rows, charged and way != "federated")
+    return found + contradictions(told[-1], is_released, rows, charged and way != "federated")
 
 
-def contradicted(state: State, is_released: bool, rows: bool, charged: bool) -> list[str]:
-    """Return which facts are not as a state says; some states leave some open."""
+def contradictions(state: State, is_released: bool, rows: bool, charged: bool) -> list[str]:
+    """Return the facts that contradict a state; some states leave some open."""
     unread = (State.NOTHING, State.HELD, State.SPENT)
     free = (State.NOTHING, State.READ)
     wrong = {
@@ -212,16 +212,16 @@ def contradicted(state: State, is_released: bool, rows: bool, charged: bool) -> 
     return [f"{fact}, but {state.name} was said" for fact, is_so in wrong.items() if is_so]
 
 
-def said(folder: Path) -> list[State]:
-    """Return the states that were told."""
+def reported_states(folder: Path) -> list[State]:
+    """Return the reported states."""
     text = "".join((folder / f"said{stream}").read_text() for stream in (1, 2))
     if "Traceback" in text:
         return []
     return [state for state in State if state.value in text]
 
 
-def staged(folder: Path) -> list[str]:
-    """Return whether anything noised is in a private folder and could be given back."""
+def has_staged_noise(folder: Path) -> list[str]:
+    """Return whether a private folder contains noisy tables that could be restored."""
     left = (folder / "out").glob(".*/*.parquet") if (folder / "out").exists() else ()
     if not any(path.stat().st_size for path in left):
         return []
@@ -233,8 +233,8 @@ def staged(folder: Path) -> list[str]:
 def main() -> None:
     folder, way, mode = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
     first, every = int(sys.argv[4]), int(sys.argv[5])
-    watched()
-    work = made(folder, way)
+    record_reads()
+    work = prepare(folder, way)
     (folder / "mode").write_text(mode)
     if way == "sql to a folder":
         again, fresh = work, folder / "out" / "people"

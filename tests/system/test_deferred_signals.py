@@ -23,8 +23,8 @@ SIGNALS = [pytest.param(number, id=number.name) for number in ENDING_SIGNALS]
 
 
 @pytest.fixture(autouse=True)
-def _answered() -> Iterator[None]:
-    """Let Python code answer all of them, as in a command."""
+def _python_handlers() -> Iterator[None]:
+    """Handle all signals in Python, as in a command."""
 
     def interrupt(number: int, _: FrameType | None) -> None:
         raise KeyboardInterrupt(number)

@@ -202,7 +202,7 @@ def test_forked_child_does_not_remove_folders(tmp_path: Path) -> None:
 
 
 def test_forked_child_can_not_use_the_session(tmp_path: Path) -> None:
-    """Nothing is asked, charged or registered in a child; what is left can be looked at."""
+    """A child can't query, charge or register; it can only read what is left."""
     (tmp_path / "people.yaml").write_text(SCHEMA)
     session = dprelease.Session(schema=tmp_path / "people.yaml", epsilon=2)
     df = pd.DataFrame(

@@ -58,7 +58,7 @@ SIGNALS = [(signal.SIGINT, KeyboardInterrupt), (signal.SIGUSR1, OutOfTimeError)]
 def test_exception_of_the_handler_is_raised(
     number: signal.Signals, raised: type[BaseException], turned: type[Exception] | None
 ) -> None:
-    """Whether the block makes another error of it, or none; and none of its words are kept."""
+    """Whether the block raises another error or none; its message is not kept."""
 
     def work() -> None:
         with suppress(BaseException):  # as a library does
@@ -103,7 +103,7 @@ def test_forked_child_handles_its_own_signals() -> None:
 
 
 @pytest.fixture
-def asked(tmp_path: Path) -> Iterator[pd.DataFrame]:
+def registered_frame(tmp_path: Path) -> Iterator[pd.DataFrame]:
     (tmp_path / "people.yaml").write_text(SCHEMA)
     session = dprelease.Session(schema=tmp_path / "people.yaml", epsilon=2)
     frame = pd.DataFrame(
@@ -119,10 +119,10 @@ def asked(tmp_path: Path) -> Iterator[pd.DataFrame]:
 def test_interrupted_statement_notes_the_charge(
     number: signal.Signals,
     raised: type[BaseException],
-    asked: pd.DataFrame,
+    registered_frame: pd.DataFrame,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The engine says that it was interrupted, in words of no use; what is charged is told."""
+    """DuckDB only reports the interruption; the note reports the charge."""
     real = Engine._read_rows
 
     def long(engine: Engine, work: Any) -> Any:
@@ -133,16 +133,16 @@ def test_interrupted_statement_notes_the_charge(
 
     monkeypatch.setattr(Engine, "_read_rows", long)
     with pytest.raises(raised) as caught:
-        asked.dp.count(by="city", epsilon=0.5)
+        registered_frame.dp.count(by="city", epsilon=0.5)
     assert caught.value.__notes__ == [f"State  {State.CHARGED.value}."]
-    asked.dp.count(by="city", epsilon=0.5)
+    registered_frame.dp.count(by="city", epsilon=0.5)
 
 
 @pytest.mark.parametrize("step", ["table", "batches", "view"])
 def test_signal_while_the_engine_calls_python(
     step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It makes an error of its own of what Python raised there."""
+    """DuckDB replaces the exception of Python with its own error."""
     (tmp_path / "people.yaml").write_text(SCHEMA)
     declared = read_table(tmp_path / "people.yaml")
     noised = pa.table({"n": [1]})

@@ -1,4 +1,4 @@
-"""JSON is refused by its bytes, before it takes memory, whatever hides how much it holds."""
+"""JSON is refused by its size before it uses memory, in every disguise."""
 
 from __future__ import annotations
 

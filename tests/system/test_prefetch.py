@@ -1,4 +1,4 @@
-"""What is made one piece ahead: in order, with its errors, and with no thread left."""
+"""Prefetched pieces are in order, with their errors, and leave no thread."""
 
 from __future__ import annotations
 

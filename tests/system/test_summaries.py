@@ -10,7 +10,7 @@ import pytest
 
 import dprelease
 from dprelease.system.summaries import MOST_ROWS, Summarized, Summary
-from tests.accessor.test_questions import SCHEMA, frame
+from tests.accessor.test_queries import SCHEMA, frame
 from tests.release.build import write
 
 

@@ -1,4 +1,4 @@
-"""Small questions to the black box: what is planned, what is drawn, and what is claimed of it."""
+"""Small queries for the black box: plans, draws, and claims."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def streams(key: str) -> BitFactory:
     return fresh
 
 
-def planned(
+def plan_query(
     columns: dict[str, Any],
     *,
     epsilon: str = "1",
@@ -61,9 +61,9 @@ def planned(
 
 
 def count_with_noise(name: str, **more: Any) -> PlannedColumn:
-    """Return a count with the noise of one law."""
+    """Return a count with the noise of one mechanism."""
     mechanism = {"name": name, **SHAPES.get(name, {})}
-    return planned({"n": {"count": "*", "mechanism": mechanism}}, **more)[1][0]
+    return plan_query({"n": {"count": "*", "mechanism": mechanism}}, **more)[1][0]
 
 
 def bounds_of(
@@ -75,7 +75,7 @@ def bounds_of(
     style: str = NUMBERS,
     epsilon: float | None = None,
 ) -> list[QuestionResult]:
-    """Return what all of a source's numbers show beside what is claimed of these columns."""
+    """Return the bounds from all numbers of a source, with the claims of these columns."""
     claim = Claim.of([column.accounting_input for column in columns], Fraction(delta), epsilon)
     question = make_question(source.features, None, claim, ("q", "n", "law"), style)
     assert question is not None
@@ -92,7 +92,7 @@ def cells(
 
 
 def worst(column: PlannedColumn) -> NoisedCells:
-    """Return the cells of a measurement that a unit moves as far as is claimed, and one more."""
+    """Return the cells that a person changes as much as claimed, and one more."""
     sensitivity = column.measurement.sensitivity
     move = max(sensitivity.moves, key=lambda one: one.shift * one.cells)
     signs = [1 - 2 * (i % 2) for i in range(move.cells)]
@@ -102,12 +102,12 @@ def worst(column: PlannedColumn) -> NoisedCells:
 
 
 def with_scale(column: PlannedColumn, factor: float) -> PlannedColumn:
-    """Return a column whose noise has another scale than its price is of."""
+    """Return a column whose noise has another scale than its declared privacy loss."""
     return replace(
         column, mechanism=replace(column.mechanism, scale=column.mechanism.scale * factor)
     )
 
 
 def is_refuted(found: list[QuestionResult]) -> bool:
-    """Return whether a claim is shown to be false."""
+    """Return whether a claim is refuted."""
     return any(one.epsilon > one.claimed for one in found)

@@ -38,7 +38,7 @@ def question(delta: str = "0") -> Question:
 
 @dataclass(eq=False)
 class ChangingTables:
-    """Tables that are told apart by every answer, up to one from which on they are the same."""
+    """Tables that every answer distinguishes, up to an answer from which on they are equal."""
 
     turn: int
     drawn: list[int] = field(default_factory=lambda: [0, 0])
@@ -105,7 +105,7 @@ def test_limits_share_one_error_probability(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_best_event_is_chosen_in_both_directions() -> None:
-    """Of masses 1/8, 3/8, 1/2 and 3/8, 1/8, 1/2 the first interval tells most, and the second."""
+    """For probabilities 1/8, 3/8, 1/2 and 3/8, 1/8, 1/2: the first interval, and the second."""
     masses = [1000, 3000, 4000], [3000, 1000, 4000]
     drawn = [np.repeat([0, 1, 2], mass)[None] for mass in masses]
     view = BinnedStatistic.fit(SingleNumber(0), drawn[0], drawn[1])

@@ -49,7 +49,7 @@ def test_too_small_scale_is_found(name: str, neighbours: Neighbours) -> None:
 
 @pytest.mark.parametrize("name", ["optimal", "discrete_gaussian", "discrete_laplace"])
 def test_too_small_sensitivity_is_found(name: str) -> None:
-    """Noise and price of half of what a unit moves."""
+    """Noise and privacy loss for half of the true sensitivity."""
     delta = delta_of(name)
     column = count_with_noise(name, delta=delta)
     differing = cells([column], {"n": [2, 0]}, {"n": [0, 0]})

@@ -15,7 +15,7 @@ from dprelease.exact.results.true_table import Profile
 from dprelease.mechanisms.partition_selection import PartitionSelection
 from dprelease.noise import noised_answers, selections
 from dprelease.planning.plan import PlannedColumn
-from tests.auditing.black_box.build import bounds_of, is_refuted, planned, with_scale
+from tests.auditing.black_box.build import bounds_of, is_refuted, plan_query, with_scale
 
 DRAWS = 40_000
 
@@ -46,7 +46,7 @@ QUANTILES = {f"q{i}": {"quantile": {"of": "n", "at": f"0.{i}"}} for i in range(1
 
 def choice(name: str) -> tuple[tuple[PlannedColumn, ...], ChoicesInCells]:
     asked, one, other = CHOICES_ASKED.get(name, (None, [8], []))
-    _, columns = planned(QUANTILES if asked is None else {"x": asked}, epsilon="2")
+    _, columns = plan_query(QUANTILES if asked is None else {"x": asked}, epsilon="2")
     held = [c for c in columns if c.measurement.is_choice]
     sides = [{c.measurement.name: profile(rows) for c in held} for rows in (one, other)]
     return tuple(held), ChoicesInCells(tuple(held), (0,), (sides[0], sides[1]))
@@ -71,7 +71,7 @@ def test_sound_choices_hold_and_too_sure_ones_are_found(name: str) -> None:
 
 
 def test_missing_noise_between_halves_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without noise between the halves, the larger one is told."""
+    """Without noise between the halves, the larger one is revealed."""
     columns, _ = choice("tree")
     asked = {c.measurement.name: profile([0, 8, 8]) for c in columns}
     other = {c.measurement.name: profile([0, 8]) for c in columns}
@@ -86,15 +86,15 @@ def test_missing_noise_between_halves_is_found(monkeypatch: pytest.MonkeyPatch) 
 
 def keys(mechanism: str | None) -> PlannedColumn:
     private = True if mechanism is None else {"mechanism": mechanism}
-    _, columns = planned({"n": {"count": "*"}}, delta="0.001", private_keys=private)
+    _, columns = plan_query({"n": {"count": "*"}}, delta="0.001", private_keys=private)
     (column,) = (c for c in columns if c.measurement.name == "private_keys")
     return column
 
 
-def selected(
+def key_bounds(
     column: PlannedColumn, one: list[int], other: list[int], drawn: PlannedColumn | None = None
 ) -> list[QuestionResult]:
-    """Return what keys show beside a column's claim, drawn as another column is if one is given."""
+    """Return bounds from selected keys for a column, drawn like the column `drawn` if given."""
     source = SelectedKeys(drawn or column, (np.array(one), np.array(other)))
     return bounds_of(source, [column], "0.001", DRAWS, "keys", CHOICES)
 
@@ -103,17 +103,17 @@ def selected(
 def test_sound_selections_are_not_accused(mechanism: str | None) -> None:
     column = keys(mechanism)
     for units in (1, 6, 40):
-        assert not is_refuted(selected(column, [units, 30], [units - 1, 30]))
+        assert not is_refuted(key_bounds(column, [units, 30], [units - 1, 30]))
 
 
 def test_keys_published_too_early_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     bounded = keys("truncated_laplace")
     least = noised_answers.key_threshold(bounded.mechanism)  # type: ignore[arg-type]
     monkeypatch.setattr(noised_answers, "key_threshold", lambda law: least - 5)
-    assert is_refuted(selected(bounded, [1, 30], [0, 30]))
+    assert is_refuted(key_bounds(bounded, [1, 30], [0, 30]))
     optimal = keys(None)
     early = replace(optimal, mechanism=replace(optimal.mechanism, delta=0.02))
     assert isinstance(early.mechanism, PartitionSelection)
-    assert is_refuted(selected(optimal, [1, 30], [0, 30], early))
+    assert is_refuted(key_bounds(optimal, [1, 30], [0, 30], early))
     monkeypatch.setattr(PartitionSelection, "select", lambda _law, units, _bits: units > 20)
-    assert is_refuted(selected(optimal, [21, 30], [20, 30]))
+    assert is_refuted(key_bounds(optimal, [21, 30], [20, 30]))

@@ -26,7 +26,7 @@ from tests.auditing.black_box.build import (
     cells,
     count_with_noise,
     is_refuted,
-    planned,
+    plan_query,
     streams,
 )
 from tests.replay import Keyed
@@ -57,17 +57,17 @@ def opposite(law: SampledDistribution, n: int, bits: BitSource) -> Integers:
 
 
 def coarse(law: SampledDistribution, n: int, bits: BitSource) -> Integers:
-    """Draw multiples of 3: of a law with a third of the scale, times 3."""
+    """Draw multiples of 3: noise with a third of the scale, times 3."""
     return 3 * (sample(law, n, bits) // 3)
 
 
 def mostly_coarse(law: SampledDistribution, n: int, bits: BitSource) -> Integers:
-    """Lose the last bits of what is large, as floats do."""
+    """Lose the last bits of large numbers, as floats do."""
     drawn = sample(law, n, bits)
     return np.where(np.abs(drawn) > 2, drawn & ~1, drawn)
 
 
-def bounded(law: SampledDistribution, n: int, bits: BitSource) -> Integers:
+def clipped_draws(law: SampledDistribution, n: int, bits: BitSource) -> Integers:
     return np.clip(sample(law, n, bits), -6, 6)
 
 
@@ -76,7 +76,7 @@ def never_zero(law: SampledDistribution, n: int, bits: BitSource) -> Integers:
     return np.where(drawn == 0, 1, drawn)
 
 
-DRAWN_WRONG = [in_pairs, opposite, coarse, mostly_coarse, bounded, never_zero]
+DRAWN_WRONG = [in_pairs, opposite, coarse, mostly_coarse, clipped_draws, never_zero]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_unrounded_answers_are_found() -> None:
 
 def test_two_columns_with_the_same_noise_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both measurements begin with the same words: by many cells at once nobody would see it."""
-    _, columns = planned({"n": {"count": "*"}, "s": {"sum": "n"}})
+    _, columns = plan_query({"n": {"count": "*"}, "s": {"sum": "n"}})
     names = [column.measurement.name for column in columns]
     row = {"n": 1, "s": 3}
     sides = [{name: np.array([there * row[name], 0]) for name in names} for there in (1, 0)]
@@ -175,7 +175,7 @@ class Fixed(Keyed):
 @pytest.mark.parametrize("number", [1, 20])
 def test_repeated_noise_is_found(number: int) -> None:
     """Releases have bits of a few streams: each answer by itself looks like noise."""
-    _, columns = planned({"n": {"count": "*"}, "s": {"sum": "n"}})
+    _, columns = plan_query({"n": {"count": "*"}, "s": {"sum": "n"}})
     row = {"n": 1, "s": 3}
     known = tuple(
         FixedAnswers({name: there * np.array([by] * 4) for name, by in row.items()}, {}, 4)

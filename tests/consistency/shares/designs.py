@@ -36,7 +36,7 @@ def random_design(rng, *, levels=None, exact=0.0, share=0.7, unknowns=90):
     return Design(sizes, tree, prices, known)
 
 
-def placed(design):
+def all_tables(design):
     """Return every table at every level."""
     tables = subtables(tuple(range(len(design.sizes))))
     return [(level, table) for level in range(design.areas.levels) for table in tables]
@@ -55,7 +55,7 @@ class DenseDesign:
         for level, table in self.design.items:
             rows = dense.query(level, table).astype(float)
             self.normals.append(rows.T @ rows / self.design.prices[level][table])
-        self.queries = {at: dense.query(*at).astype(float) for at in placed(self.design)}
+        self.queries = {at: dense.query(*at).astype(float) for at in all_tables(self.design)}
 
     def inverse(self, shares):
         """Return the covariance of leaf cells; of what is estimable only, where shares are 0."""
@@ -84,7 +84,7 @@ class DenseDesign:
         return float((middle * inverse).sum()), np.array(slopes)
 
     def parts(self, shares, limits):
-        """Return of each area of each limited table the part of its limit, and the derivatives."""
+        """Return the variance of each limited table by area as a part of its limit, and derivatives."""
         rows = np.concatenate(
             [
                 self.queries[at][:: len(self.queries[at]) // self.design.areas.counts[at[0]]]

@@ -1,4 +1,4 @@
-"""The float recursion with derivatives, against the published one and against differences."""
+"""The float recursion with derivatives, against exact variances and finite differences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dprelease.consistency.shares.shape_variances import Shape, Sources, final_v
 from dprelease.consistency.shares.share_functions import Row, cell_variances, values_and_slopes
 from dprelease.consistency.variances import Variances
 from tests.consistency.families import random_case
-from tests.consistency.shares.designs import placed, random_design, skewed_tree
+from tests.consistency.shares.designs import all_tables, random_design, skewed_tree
 
 
 def declared(known: Variances):
@@ -28,7 +28,7 @@ def declared(known: Variances):
     return Sources(measured, own == 0), np.where(measured, 1 / np.where(measured, own, 1.0), 0.0)
 
 
-def published(known: Variances, level):
+def exact_variances(known: Variances, level):
     """Return F of each space at one area of each class of a level."""
     tree = known.structure.tree
     picked = np.arange(tree.counts[level])
@@ -53,7 +53,7 @@ def compare_with_published(seeds):
         found = final_variances(shape, sources, lost, precisions)
         for level, each in enumerate(found):
             each[lost.final[level]] = np.inf
-            expected = published(known, level)
+            expected = exact_variances(known, level)
             np.testing.assert_allclose(each, expected, rtol=1e-9, atol=1e-9, err_msg=str(seed))
 
 
@@ -63,7 +63,7 @@ def compare_with_differences(seeds):
         design = random_design(rng)
         rows = [
             Row((level, table), node)
-            for level, table in placed(design)
+            for level, table in all_tables(design)
             for node in range(-1, design.shape.counts[level])
         ]
         shares = rng.dirichlet(np.ones(len(design.items))) + 0.01
@@ -86,22 +86,22 @@ def compare_with_differences(seeds):
             )
 
 
-def test_values_are_those_of_what_is_published():
+def test_float_variances_equal_exact_variances():
     compare_with_published(range(60))
 
 
-def test_derivatives_are_those_of_differences():
+def test_derivatives_equal_finite_differences():
     compare_with_differences(range(12))
 
 
 @pytest.mark.audit
-def test_many_families():
+def test_variances_and_derivatives_of_many_families():
     compare_with_published(range(60, 2000))
     compare_with_differences(range(12, 200))
 
 
 def with_single_leaves(shape):
-    """Forget how many leaves stand for one class."""
+    """Return the shape with one leaf for each class."""
     return Shape(shape.weights[0], shape.parents, [np.ones_like(c) for c in shape.copies[1:]])
 
 
@@ -130,14 +130,14 @@ PLANTED = {
 
 
 @pytest.mark.parametrize("fault", PLANTED)
-def test_planted_faults_are_found(fault, monkeypatch):
+def test_planted_faults_in_variances_are_found(fault, monkeypatch):
     where, name, wrong = PLANTED[fault]
     monkeypatch.setattr(where, name, wrong(getattr(where, name)))
     with pytest.raises(AssertionError):
         compare_with_published(range(60))
 
 
-def test_an_averaged_shape_has_as_many_areas_and_about_the_same_means():
+def test_averaged_shape_has_similar_mean_variances():
     shape = Shape.of_tree(skewed_tree(np.random.default_rng(0), [1, 20, 300, 4000, 30000]))
     small = shape.averaged()
     assert small.counts == [1] * 5

@@ -1,4 +1,4 @@
-"""Best shares against dense matrices, brute force, closed forms, and another optimiser."""
+"""Optimal shares against dense matrices, brute force, closed forms, and another optimiser."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from dprelease.consistency.shares.targets import (
 from dprelease.consistency.tree import Tree
 from tests.consistency.shares.designs import (
     DenseDesign,
+    all_tables,
     cell_weights,
     floats,
-    placed,
     random_design,
     skewed_tree,
 )
@@ -92,22 +92,22 @@ def other_greatest(dense, limits):
 
 def random_aim(design, rng):
     """Return weights, and limits of some tables."""
-    every = placed(design)
+    every = all_tables(design)
     weights = {at: float(rng.uniform(0.1, 3)) for at in every}
     limits = {at: float(rng.uniform(0.3, 3)) for at in every if rng.random() < 0.6}
     return weights, limits or {every[-1]: 1.0}
 
 
-def is_whole(design, found):
-    """Hold that shares are a plan: short fractions of sum 1, for tables that may be measured."""
+def assert_valid_plan(design, found):
+    """Assert that shares are short fractions with sum 1, for tables that may be measured."""
     assert sum((s for level in found.shares for s in level.values()), Fraction(0)) == 1
     for level, prices in zip(found.shares, design.prices, strict=True):
         assert set(level) <= set(prices)
         assert all(s > 0 and s.denominator <= 1 << 36 for s in level.values())
 
 
-def agrees_with_dense(seed):
-    """Hold the three aims on one random design against the dense problem and another optimiser."""
+def assert_equals_dense(seed):
+    """Compare three objectives on a random design with the dense problem and another optimiser."""
     rng = np.random.default_rng(seed)
     design = random_design(rng)
     dense, equal = DenseDesign(design), np.full(len(design.items), 1 / len(design.items))
@@ -115,7 +115,7 @@ def agrees_with_dense(seed):
     mean = least_mean(design, weights)
     greatest = least_greatest(design, limits)
     for found in (mean, greatest):
-        is_whole(design, found)
+        assert_valid_plan(design, found)
         assert 0 <= found.gap + NEAR <= CLOSE + 2 * NEAR
     w = floats(design, mean)
     assert mean.value == pytest.approx(dense.mean(w, weights)[0], rel=DENSE)
@@ -129,15 +129,15 @@ def agrees_with_dense(seed):
         shares = (shares + 1e-9) / (shares + 1e-9).sum()
         assert dense.mean(shares, weights)[0] >= mean.bound * (1 - DENSE)
         assert dense.parts(shares, limits)[0].max() >= greatest.bound * (1 - DENSE)
-    under_limits(design, dense, weights, limits, greatest, rng)
+    check_limits(design, dense, weights, limits, greatest, rng)
 
 
-def under_limits(design, dense, weights, limits, greatest, rng):
-    """Hold a mean under limits that the budget keeps with some room, and mixtures with the best."""
+def check_limits(design, dense, weights, limits, greatest, rng):
+    """Check a mean under limits that the budget satisfies, and mixtures with the optimum."""
     room = greatest.value * float(rng.uniform(1.02, 2))
     limits = {at: limit * room for at, limit in limits.items()}
     found = least_mean(design, weights, limits)
-    is_whole(design, found)
+    assert_valid_plan(design, found)
     w = floats(design, found)
     assert dense.parts(w, limits)[0].max() <= 1 + NEAR
     assert found.value == pytest.approx(dense.mean(w, weights)[0], rel=DENSE)
@@ -152,17 +152,17 @@ def under_limits(design, dense, weights, limits, greatest, rng):
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("seed", range(6))
 def test_random_designs_agree_with_the_dense_problem(seed):
-    agrees_with_dense(seed)
+    assert_equals_dense(seed)
 
 
 @pytest.mark.audit
 @pytest.mark.parametrize("seed", range(6, 150))
 def test_many_designs_agree_with_the_dense_problem(seed):
-    agrees_with_dense(seed)
+    assert_equals_dense(seed)
 
 
-def test_two_shares_agree_with_all_of_them():
-    """A total above four areas that are measured, or not: a grid of shares, by hand."""
+def test_two_shares_equal_a_grid_search():
+    """A total above four areas, measured or not: a grid of shares."""
     design = Design((1,), Tree(1, [np.zeros(4, np.int64)]), [{(): 1.0}, {(): 1.0}])
     w = np.linspace(0.0005, 0.9995, 200_000)
     total = 1 / (w + (1 - w) / 4)
@@ -177,8 +177,8 @@ def test_two_shares_agree_with_all_of_them():
         assert best * (1 - 1e-5) <= found.value <= best * (1 + CLOSE)
 
 
-def test_the_mean_cell_of_a_cube():
-    """Equal shares 4.33, by the square root of cells 2.42, best 2.31 (8.0 as measured)."""
+def test_mean_variance_of_a_cube():
+    """Equal shares give 4.33, square roots of cells 2.42, the optimum 2.31 (8.0 as measured)."""
     design = Design((6, 2, 18), Tree(1), [dict.fromkeys(subtables((0, 1, 2)), 1.0)])
     weights = cell_weights(design, design.items)
     aim = optimum.Aim(weights)
@@ -216,8 +216,8 @@ def residual_optimum(sizes, weights):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_marginals_are_as_good_as_residuals_where_these_are_marginals(seed):
-    """No shares of marginals are better than the closed form; with weights of cells none are worse."""
+def test_marginals_reach_the_optimum_of_residuals(seed):
+    """Marginals are never better than the closed form; with cell weights they are equal."""
     rng = np.random.default_rng(seed)
     sizes = tuple(int(n) for n in rng.integers(2, 9, 3))
     tables = subtables((0, 1, 2))
@@ -229,13 +229,13 @@ def test_marginals_are_as_good_as_residuals_where_these_are_marginals(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_exact_tables_cost_nothing_and_are_in_no_aim(seed):
+def test_exact_tables_have_no_share(seed):
     rng = np.random.default_rng(seed)
     design = random_design(rng, exact=0.2)
-    every = placed(design)
+    every = all_tables(design)
     found = least_mean(design, dict.fromkeys(every, 1.0))
     assert found.gap <= CLOSE + NEAR
-    is_whole(design, found)
+    assert_valid_plan(design, found)
     told = replace(design, exact=[subtables(tuple(range(len(design.sizes))))] * design.areas.levels)
     for known in (
         least_mean(told, dict.fromkeys(every, 1.0)),
@@ -247,10 +247,10 @@ def test_exact_tables_cost_nothing_and_are_in_no_aim(seed):
         least_budget(told, dict.fromkeys(every, 1.0), {every[0]: 1.0})
 
 
-def test_what_cannot_be_reached_is_told_with_what_can():
+def test_unreachable_targets_report_the_nearest():
     rng = np.random.default_rng(3)
     design = random_design(rng, levels=3)
-    every = placed(design)
+    every = all_tables(design)
     weights, limits = dict.fromkeys(every, 1.0), {every[0]: margin_limit(0.5, 1.96), every[-1]: 0.1}
     with pytest.raises(UnreachableTargetsError) as told:
         least_mean(design, weights, limits)
@@ -266,9 +266,9 @@ def test_what_cannot_be_reached_is_told_with_what_can():
         assert bool(dense.parts(floats(design, nearest), limits)[0].max() <= 1) is kept
 
 
-def test_the_least_budget_keeps_all_limits_and_leaves_a_little_for_the_rest():
+def test_least_budget_satisfies_all_limits():
     design = random_design(np.random.default_rng(5), levels=2)
-    every = placed(design)
+    every = all_tables(design)
     weights, limits = dict.fromkeys(every, 1.0), {every[1]: 0.2, every[-1]: 0.5}
     factor, found = least_budget(design, weights, limits)
     least = least_greatest(design, limits)
@@ -284,7 +284,7 @@ def test_the_least_budget_keeps_all_limits_and_leaves_a_little_for_the_rest():
     assert dense.mean(w, weights)[0] == pytest.approx(found.value, rel=1e-7)
 
 
-def test_what_is_not_estimable_is_named_with_what_is_missing():
+def test_error_names_tables_that_are_not_estimable():
     tree = Tree(1, [np.zeros(2, np.int64)])
     design = Design((2, 3), tree, [{(0, 1): 1.0}, {(0,): 1.0}])
     assert least_mean(design, {(0, (0, 1)): 1.0, (1, (0,)): 1.0}).gap <= CLOSE
@@ -310,12 +310,12 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_what_is_out_of_range_is_refused(case):
+def test_wrong_weights_and_limits_are_refused(case):
     with pytest.raises(ValueError, match=r"posit|needs|every level"):
         BAD[case](Design((2,), Tree(1), [{(): 1.0, (0,): 1.0}]))
 
 
-def replaced(where, name, wrong):
+def replace_function(where, name, wrong):
     return lambda monkeypatch: monkeypatch.setattr(where, name, wrong(getattr(where, name)))
 
 
@@ -327,25 +327,25 @@ def average(found, design, tables):
 
 
 PLANTED = {
-    "a bound that is what was found": replaced(
+    "a bound that is what was found": replace_function(
         optimum.RelativeRows,
         "lower_bound",
         lambda kept: lambda self, shares: float(self.at(shares)[0][self.raised].max()),
     ),
-    "half of what comes from above": replaced(
+    "half of what comes from above": replace_function(
         shape_variances, "_final_of_children", lambda kept: lambda *a: kept(*a[:-1], a[-1] * 0.5)
     ),
-    "other slopes": replaced(
+    "other slopes": replace_function(
         optimum,
         "values_and_slopes",
         lambda kept: lambda *a: (lambda v, s: (v, s * np.linspace(0.5, 1, s.shape[1])))(*kept(*a)),
     ),
-    "shares cut, not rounded": replaced(
+    "shares cut, not rounded": replace_function(
         targets,
         "_round_to_binary_digits",
         lambda kept: lambda shares, digits: np.floor(np.ldexp(shares, 8)) / 2.0**8,
     ),
-    "limits on the average": replaced(
+    "limits on the average": replace_function(
         optimum,
         "cell_variances",
         lambda kept: lambda d, w, tables: average(kept(d, w, tables), d, tables),
@@ -355,14 +355,14 @@ PLANTED = {
 
 def fails(seed):
     try:
-        agrees_with_dense(seed)
+        assert_equals_dense(seed)
     except (AssertionError, UnreachableTargetsError, ZeroDivisionError):
         return True
     return False
 
 
 @pytest.mark.parametrize("fault", PLANTED)
-def test_planted_faults_are_found(fault, monkeypatch):
+def test_planted_faults_in_shares_are_found(fault, monkeypatch):
     PLANTED[fault](monkeypatch)
     assert any(map(fails, range(12)))
 
@@ -373,7 +373,7 @@ def large(counts):
     return Design((2, 7), design_tree, [dict.fromkeys(tables, 1.0) for _ in counts])
 
 
-def test_the_search_of_a_large_tree_starts_on_an_average():
+def test_search_of_a_large_tree_starts_on_an_average():
     design = large([1, 10, 90, 360, 6000])
     assert design.shape.size > optimum._LARGE_TREE
     limits = {at: (1 + at[0]) * 2.0 ** len(at[1]) for at in design.items}
@@ -385,11 +385,11 @@ def test_the_search_of_a_large_tree_starts_on_an_average():
         ),
     ):
         assert found.gap <= CLOSE
-        is_whole(design, found)
+        assert_valid_plan(design, found)
 
 
 @pytest.mark.audit
-def test_four_hundred_thousand_leaves():
+def test_shares_of_four_hundred_thousand_leaves():
     counts = [1, 254, 5000, 18000, 418000]
     design = large(counts)
     for found in (

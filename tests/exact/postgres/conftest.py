@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.exact.postgres.server import Server, password_file, served
+from tests.exact.postgres.server import Server, password_file, running_server
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
-    with served() as server:
+    with running_server() as server:
         yield server
 
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own: on a socket in a folder of its own, as nobody's user."""
+"""A PostgreSQL server for tests: on a socket in its own folder, run by an unprivileged user."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Server:
 
 
 @contextmanager
-def served() -> Iterator[Server]:
+def running_server() -> Iterator[Server]:
     """Yield a server, and end it, with all that it has stored."""
     found = programs()
     folder = Path(mkdtemp(prefix="dprelease-pg-"))

@@ -13,7 +13,7 @@ import dprelease
 from dprelease.errors import OutputError
 from dprelease.exports.databases.postgres_server import PostgresServer
 from tests.exact.postgres.server import READER, SECRET, Server
-from tests.exports.test_databases import VALUES, published, written
+from tests.exports.test_databases import VALUES, publish_release, write_all_types
 
 
 def rows(server: Server, sql: str) -> list[tuple[Any, ...]]:
@@ -28,8 +28,8 @@ def schema(server: Server, name: str) -> str:
     return name
 
 
-def test_a_release_is_read_back(server: Server, tmp_path: Path) -> None:
-    folder, name = published(tmp_path), schema(server, "read_back")
+def test_exported_release_is_read_back(server: Server, tmp_path: Path) -> None:
+    folder, name = publish_release(tmp_path), schema(server, "read_back")
     found = dprelease.export_to_database(folder, server.address(), schema=name)
     assert found.tables == ("by_city", "all")
     release = dprelease.PublishedRelease(folder)
@@ -52,24 +52,24 @@ def test_a_release_is_read_back(server: Server, tmp_path: Path) -> None:
 
 
 def test_existing_tables_are_replaced_on_request(server: Server, tmp_path: Path) -> None:
-    folder, name = published(tmp_path), schema(server, "replaced")
+    folder, name = publish_release(tmp_path), schema(server, "replaced")
     address = server.address()
     dprelease.export_to_database(folder, address, schema=name)
     with pytest.raises(OutputError, match="DP-EXPORT-012"):
         dprelease.export_to_database(folder, address, schema=name)
     dprelease.export_to_database(folder, address, schema=name, overwrite=True)
     assert rows(server, f"SELECT count(*) FROM {name}.dprelease_releases") == [(1,)]
-    third = published(tmp_path / "third", lambda text: text.replace("  all:", "  mine:"))
+    third = publish_release(tmp_path / "third", lambda text: text.replace("  all:", "  mine:"))
     server.do(f"CREATE VIEW {name}.mine AS SELECT 1 AS a")
     with pytest.raises(OutputError, match="DP-EXPORT-012"):
         dprelease.export_to_database(third, address, schema=name, overwrite=True)
     assert len(rows(server, f"SELECT * FROM {name}.by_city")) == 3  # nothing was dropped
 
 
-def test_a_failure_changes_nothing(
+def test_failed_export_changes_nothing(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder, name = published(tmp_path), schema(server, "unchanged")
+    folder, name = publish_release(tmp_path), schema(server, "unchanged")
     whole = PostgresServer.run
 
     def fails(self: PostgresServer, sql: str, values: Any = ()) -> Any:
@@ -82,9 +82,9 @@ def test_a_failure_changes_nothing(
     assert rows(server, sql) == [(0,)]
 
 
-def test_values_of_all_types(server: Server, tmp_path: Path) -> None:
+def test_values_of_all_types_are_stored_exactly(server: Server, tmp_path: Path) -> None:
     name = schema(server, "all_types")
-    written(PostgresServer(server.address(), name), tmp_path)
+    write_all_types(PostgresServer(server.address(), name), tmp_path)
     found = rows(server, f"SELECT * FROM {name}.all_types")
     wanted = [tuple(values[i] for _, values in VALUES.values()) for i in range(3)]
     assert [list(map(_plain, row)) for row in found] == [list(map(_plain, row)) for row in wanted]
@@ -102,8 +102,10 @@ def _plain(value: Any) -> Any:
         return value
 
 
-def test_what_is_refused(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = published(tmp_path)
+def test_wrong_export_arguments_are_refused(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = publish_release(tmp_path)
     for words in (
         {"database": server.address(), "schema": "no_such_schema"},
         {"database": server.address("no_such_database")},

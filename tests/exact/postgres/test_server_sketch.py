@@ -76,8 +76,8 @@ def init(*words: str) -> tuple[int, str, str]:
     return done.exit_code, done.stdout, done.stderr
 
 
-def test_the_catalogue_alone_is_read(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No statement names the table but the one that holds it; each open place is marked."""
+def test_sketch_reads_only_the_catalogue(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the statement that locks the table names it; each open question is marked."""
     asked: list[str] = []
     done = server_link.Link._result
     monkeypatch.setattr(
@@ -103,8 +103,8 @@ def test_the_catalogue_alone_is_read(server: Server, monkeypatch: pytest.MonkeyP
     assert "# twice: left out, generated columns can't be used" in text
 
 
-def test_what_is_sketched_is_read(server: Server, tmp_path: Path) -> None:
-    """Once it is confirmed and filled in; until then it is refused."""
+def test_confirmed_sketch_runs(server: Server, tmp_path: Path) -> None:
+    """Before it is confirmed and filled in, it is refused."""
     path = tmp_path / "people.yaml"
     where = server.address()
     assert (
@@ -122,7 +122,7 @@ def test_what_is_sketched_is_read(server: Server, tmp_path: Path) -> None:
     assert (folder / "q.parquet").is_file()
 
 
-def test_a_peek_is_marked(server: Server, tmp_path: Path) -> None:
+def test_proposals_from_rows_are_marked(server: Server, tmp_path: Path) -> None:
     path = tmp_path / "people.yaml"
     code, _, told = init(
         server.address(), "--table", "registry.people", "--peek", "--output", str(path)
@@ -144,8 +144,8 @@ def test_a_peek_is_marked(server: Server, tmp_path: Path) -> None:
         assert mark in line
 
 
-def test_children_need_not_keep_what_is_their_parents_alone(server: Server) -> None:
-    """But partitions do: they are held to all that the whole is."""
+def test_constraints_of_a_parent_only_are_not_proposed(server: Server) -> None:
+    """Constraints of a partitioned table are, because its partitions inherit all of them."""
     columns = "a int NOT NULL CHECK (a BETWEEN 1 AND 5), b int CHECK (b BETWEEN 1 AND 5)"
     server.do(
         f"CREATE TABLE registry.parent ({columns} NO INHERIT)",
@@ -175,14 +175,16 @@ def test_children_need_not_keep_what_is_their_parents_alone(server: Server) -> N
         (["--table", "registry.people", "--unit", "gone"], "DP-DATA-011"),
     ],
 )
-def test_what_can_not_be_sketched(server: Server, words: list[str], code: str) -> None:
+def test_sketch_of_unreadable_tables_is_refused(
+    server: Server, words: list[str], code: str
+) -> None:
     done, text, told = init(server.address(), *words)
     assert done != 0
     assert code in told
     assert SECRET not in text + told
 
 
-def test_who_may_not_read_gets_no_sketch(server: Server) -> None:
+def test_sketch_without_read_permission_is_refused(server: Server) -> None:
     done, _, told = init(server.address(user=READER), "--table", "registry.people")
     assert done != 0
     assert "DP-DATA-024" in told or "DP-DATA-001" in told

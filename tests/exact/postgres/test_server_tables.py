@@ -1,4 +1,4 @@
-"""Tables of a real PostgreSQL server mean what the same rows mean in any other source."""
+"""Tables of a real PostgreSQL server give the same results as the same rows elsewhere."""
 
 from __future__ import annotations
 
@@ -21,7 +21,14 @@ from dprelease.schema.source_types.equality import OTHER
 from dprelease.schema.source_types.postgres_type import Postgres
 from tests.exact.build import ask, declare, exact
 from tests.exact.postgres.server import Server
-from tests.exact.test_twins_of_types import ODD, ROWS, STORED, alone, answers, together
+from tests.exact.test_column_type_changes import (
+    ODD,
+    ROWS,
+    STORED,
+    answers,
+    line_vectors,
+    vectors_of_all_rows,
+)
 
 pytestmark = pytest.mark.audit
 
@@ -55,7 +62,7 @@ def types(postgres: Server) -> None:
     )
 
 
-def stored(server: Server, kinds: dict[str, str], lines: list[list[str]]) -> dict[str, str]:
+def create_source(server: Server, kinds: dict[str, str], lines: list[list[str]]) -> dict[str, str]:
     """Return the source of a new table of these lines."""
     table = f"t{next(NUMBER)}"
     columns = ", ".join(f'"{name}" {kind}' for name, kind in kinds.items())
@@ -70,18 +77,18 @@ def literal(text: str) -> str:
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_rows_mean_what_they_mean_in_a_frame(store: str, server: Server) -> None:
-    source: Any = stored(server, STORES[store], [line.split(",") for line in ROWS])
+def test_server_rows_give_the_same_results_as_a_frame(store: str, server: Server) -> None:
+    source: Any = create_source(server, STORES[store], [line.split(",") for line in ROWS])
     found = {name: vector.tolist() for name, vector in answers(None, {}, source).items()}
-    assert found == {name: v.tolist() for name, v in together("plain", False).items()}
+    assert found == {name: v.tolist() for name, v in vectors_of_all_rows("plain", False).items()}
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_a_row_changes_its_own_cells_alone(odd: str, server: Server) -> None:
-    """Texts say what they say in a CSV file, whatever stands in other rows."""
+def test_odd_row_changes_only_its_own_cells(odd: str, server: Server) -> None:
+    """Texts are read as in a CSV file, whatever is in other rows."""
     lines = [*(line.split(",") for line in ROWS), ODD[odd].split(",")]
-    source: Any = stored(server, TEXTS, lines)
-    before, own = together("plain", False), alone(ODD[odd], False)
+    source: Any = create_source(server, TEXTS, lines)
+    before, own = vectors_of_all_rows("plain", False), line_vectors(ODD[odd], False)
     after = answers(None, {}, source)
     assert {name: (v - before[name]).tolist() for name, v in after.items()} == {
         name: v.tolist() for name, v in own.items()
@@ -140,8 +147,8 @@ def split(literals: str) -> list[str]:
 
 
 @pytest.mark.parametrize("case", MEANT)
-def test_what_values_mean(case: str, server: Server) -> None:
-    """Together, and each by itself: no value decides what another one means, or stops a run."""
+def test_server_values_are_read_by_declared_type(case: str, server: Server) -> None:
+    """Together and one by one: no value changes how another is read, or stops a run."""
     kind, literals, column, asked, wanted = MEANT[case]
     values = split(literals.replace("' F'", "'~F'"))
     columns = {"n": {"count": "*"}} if asked == "by" else {"n": {asked: "v"}}
@@ -169,8 +176,8 @@ REFUSED_TYPES = {
 """Types of which no value is read, and as what they are told: a domain as the type behind it."""
 
 
-def test_types_that_are_not_read(server: Server) -> None:
-    """By the declared type alone: the table is empty. A column that is not declared may have any."""
+def test_unsupported_server_types_are_refused(server: Server) -> None:
+    """The table is empty, so only the type decides. Undeclared columns may have any type."""
     server.do("CREATE TYPE a_pair AS (a int, b int)", "CREATE DOMAIN names AS text[]")
     for kind, told in REFUSED_TYPES.items():
         table = f"t{next(NUMBER)}"
@@ -196,7 +203,7 @@ LOSING: dict[str, tuple[str, dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", LOSING)
-def test_a_type_that_loses_what_was_said_is_refused(case: str, server: Server) -> None:
+def test_lossy_server_types_are_refused(case: str, server: Server) -> None:
     kind, column, code = LOSING[case]
     table = f"t{next(NUMBER)}"
     server.do(f"CREATE TABLE {table} (v {kind})")
@@ -205,7 +212,7 @@ def test_a_type_that_loses_what_was_said_is_refused(case: str, server: Server) -
         exact(ask(declared, {"n": {"count": "v"}}), None)
 
 
-def test_a_float_id_of_a_server_is_refused(server: Server) -> None:
+def test_float_ids_on_a_server_are_refused(server: Server) -> None:
     table = f"t{next(NUMBER)}"
     server.do(f"CREATE TABLE {table} (v float8)")
     unit = {"privacy_unit": {"id": "v", "max_groups": 1, "max_rows_per_group": 1}}
@@ -258,7 +265,7 @@ RELATIONS: dict[str, tuple[list[str], str]] = {
 
 
 @pytest.mark.parametrize("case", RELATIONS)
-def test_only_what_is_stored_is_read_from_a_server(case: str, server: Server) -> None:
+def test_views_and_foreign_tables_are_refused(case: str, server: Server) -> None:
     statements, code = RELATIONS[case]
     table = f"t{next(NUMBER)}"
     server.do(*(statement.replace("{}", table) for statement in statements))
@@ -275,8 +282,8 @@ PARTED = {
 
 
 @pytest.mark.parametrize("case", PARTED)
-def test_a_table_in_parts(case: str, server: Server, tmp_path: Path) -> None:
-    """All its rows count, and are published one by one."""
+def test_all_partitions_of_a_table_are_read(case: str, server: Server, tmp_path: Path) -> None:
+    """All rows count, in statistics and in tables of rows."""
     kind, more = PARTED[case]
     table = f"t{next(NUMBER)}"
     server.do(
@@ -304,7 +311,7 @@ output: out
 """
 
 
-def test_names_of_a_server_are_no_statements(server: Server) -> None:
+def test_names_on_a_server_are_quoted(server: Server) -> None:
     name, table = 'a "b"; -- \'', 'x "; %s'
     quoted = [f'"{one.replace(chr(34), chr(34) * 2)}"' for one in (table, name)]
     server.do(f"CREATE TABLE {quoted[0]} ({quoted[1]} int)", f"INSERT INTO {quoted[0]} VALUES (3)")
@@ -312,8 +319,8 @@ def test_names_of_a_server_are_no_statements(server: Server) -> None:
     assert exact(ask(declared, {"n": {"sum": name}}), None)["n"].tolist() == [3]
 
 
-def test_functions_of_others_are_not_called(server: Server) -> None:
-    """A role's search path, and operators that stand before those of the server, change nothing."""
+def test_functions_in_the_search_path_are_not_called(server: Server) -> None:
+    """A role's search path and operators that shadow built-in ones change nothing."""
     table = f"t{next(NUMBER)}"
     server.do(
         f"CREATE TABLE {table} (v text)",
@@ -331,8 +338,8 @@ def test_functions_of_others_are_not_called(server: Server) -> None:
 
 
 @pytest.mark.parametrize("kind", ["date", "timestamp", "timestamptz"])
-def test_days_beyond_all_calendars_stay_where_they_are(kind: str, server: Server) -> None:
-    """What drivers make of them differs: they are missing before they are sent."""
+def test_dates_out_of_range_are_missing(kind: str, server: Server) -> None:
+    """Drivers read them differently, so the server sends missing values."""
     table = f"t{next(NUMBER)}"
     server.do(
         f"CREATE TABLE {table} (v {kind})",
@@ -344,8 +351,8 @@ def test_days_beyond_all_calendars_stay_where_they_are(kind: str, server: Server
     assert rows["v"].to_pylist() == [None] * 4
 
 
-def test_rows_come_in_the_order_in_which_they_are_stored(server: Server) -> None:
-    """An index of all columns that are asked for is in the order of values, which may move none."""
+def test_server_rows_are_read_in_stored_order(server: Server) -> None:
+    """An index that covers all columns would return them in the order of values."""
     table = f"t{next(NUMBER)}"
     server.do(
         f"CREATE TABLE {table} (n int, wide text)",
@@ -360,8 +367,8 @@ def test_rows_come_in_the_order_in_which_they_are_stored(server: Server) -> None
 
 
 @pytest.mark.parametrize("encoding", ["UTF8", "SQL_ASCII", "LATIN1", "LATIN2"])
-def test_texts_of_other_encodings(encoding: str, server: Server) -> None:
-    """Bytes that are no text are missing; a database whose texts may have none in UTF-8 is refused."""
+def test_server_encodings_are_decoded_or_refused(encoding: str, server: Server) -> None:
+    """Invalid bytes are missing; a database whose texts may not convert to UTF-8 is refused."""
     name = encoding.lower()
     server.do(f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LOCALE 'C'")
     text = "chr(233)" if encoding != "SQL_ASCII" else "convert_from('\\xc3a9'::bytea, 'SQL_ASCII')"
@@ -405,7 +412,7 @@ def collations(types: None, postgres: Server) -> None:
     )
 
 
-def filled(server: Server, kind: str, texts: tuple[str, ...]) -> str:
+def create_table(server: Server, kind: str, texts: tuple[str, ...]) -> str:
     table = f"t{next(NUMBER)}"
     values = ", ".join(f"('{text}')" for text in texts)
     server.do(f"CREATE TABLE {table} (v {kind})", f"INSERT INTO {table} VALUES {values}")
@@ -414,13 +421,13 @@ def filled(server: Server, kind: str, texts: tuple[str, ...]) -> str:
 
 @pytest.mark.usefixtures("collations")
 @pytest.mark.parametrize("case", COLLATED)
-def test_ids_and_keys_are_refused_by_their_collation(case: str, server: Server) -> None:
-    """By what the catalogue says; and what the message proposes makes one person of one."""
+def test_ids_and_keys_with_collations_are_refused(case: str, server: Server) -> None:
+    """The catalogue decides; the fix of the message makes one person of equal ids."""
     kind, comparison, texts = COLLATED[case]
-    table, rule = filled(server, kind, texts), Postgres.comparisons[comparison]
+    table, rule = create_table(server, kind, texts), Postgres.comparisons[comparison]
     source, column = server.source(table), {"v": {"type": "text"}}
     other = declare(column, table="o", source=source, public=True)
-    plain = declare(column, source=server.source(filled(server, "text", texts)))
+    plain = declare(column, source=server.source(create_table(server, "text", texts)))
     join: Any = {"table": "o", "on": {"v": "v"}}
     for query, use in (
         (ask(declare(column, source=source, privacy_unit=ONE_ROW), ROWS_IN_ALL), "id"),
@@ -448,15 +455,15 @@ def test_ids_and_keys_are_refused_by_their_collation(case: str, server: Server) 
 
 @pytest.mark.usefixtures("collations")
 @pytest.mark.parametrize("kind", EXACT)
-def test_ids_of_collations_that_only_order(kind: str, server: Server) -> None:
+def test_ids_with_ordering_collations_are_accepted(kind: str, server: Server) -> None:
     texts = ("X1", "x1", "X1 ", "\u00e9", "e\u0301", "X1")
-    source = server.source(filled(server, kind, texts))
+    source = server.source(create_table(server, kind, texts))
     declared = declare({"v": {"type": "text"}}, source=source, privacy_unit=ONE_ROW)
     assert exact(ask(declared, ROWS_IN_ALL), None)["rows"].tolist() == [len(set(texts))]
 
 
-def test_blanks_at_the_end_of_an_id_in_char_n(server: Server) -> None:
-    """They are no part of it, for the server as here."""
-    source = server.source(filled(server, "char(4)", ("X1", "X1 ", "X1  ", "x1")))
+def test_trailing_blanks_of_char_n_ids_are_ignored(server: Server) -> None:
+    """Neither PostgreSQL nor dprelease counts them as part of the value."""
+    source = server.source(create_table(server, "char(4)", ("X1", "X1 ", "X1  ", "x1")))
     declared = declare({"v": {"type": "text"}}, source=source, privacy_unit=ONE_ROW)
     assert exact(ask(declared, ROWS_IN_ALL), None)["rows"].tolist() == [2]

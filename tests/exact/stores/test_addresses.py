@@ -1,4 +1,4 @@
-"""Addresses of stores: no credentials, and patterns that mean what they mean in local paths."""
+"""Addresses of stores: no credentials, and patterns match as in local paths."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_credentials_in_an_address_are_refused_and_not_repeated(uri: str) -> Non
 
 
 @pytest.mark.parametrize("uri", NOT_READABLE)
-def test_other_addresses_are_refused(uri: str) -> None:
+def test_unsupported_addresses_are_refused(uri: str) -> None:
     with pytest.raises(DpReleaseError, match="DP-SCHEMA-011"):
         declare(uri)
 
@@ -80,7 +80,7 @@ NAME = st.text("ab._", min_size=1, max_size=3).filter(lambda name: name.strip(".
 @example("**", ["a", "b/a", ".b/a", "b/.a"])
 @example("a/**/b", ["a/b", "a/a/b", "a/.a/b", "a/a/a/b"])
 @example("[!a]*", ["a", "b", ".b"])
-def test_patterns_mean_what_they_mean_in_local_paths(pattern: str, keys: list[str]) -> None:
+def test_patterns_match_as_in_local_paths(pattern: str, keys: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for key in keys:
             file = Path(folder, key)

@@ -48,7 +48,7 @@ def bucket(server: Bucket, monkeypatch: pytest.MonkeyPatch) -> Bucket:
     return server
 
 
-def stored(frame: pd.DataFrame, ending: str) -> bytes:
+def file_bytes(frame: pd.DataFrame, ending: str) -> bytes:
     """Return the bytes of a file with the rows of a frame."""
     file = io.BytesIO()
     plain = frame.drop(columns="spare").assign(d=frame.d.astype(str))
@@ -64,33 +64,31 @@ def stored(frame: pd.DataFrame, ending: str) -> bytes:
 @pytest.mark.each
 @pytest.mark.parametrize("ending", ["parquet", "csv", "csv.gz", "jsonl"])
 @pytest.mark.parametrize("path", ["one", "*", "**/*", "[p]art-?"])
-def test_the_same_rows_give_the_same_integers(
+def test_objects_give_the_same_vectors_as_files(
     path: str, ending: str, bucket: Bucket, tmp_path: Path
 ) -> None:
     if path == "one":
-        bucket.put(f"d/one.{ending}", stored(FRAME, ending))
+        bucket.put(f"d/one.{ending}", file_bytes(FRAME, ending))
     for i, part in enumerate(PARTS if path != "one" else ()):
-        bucket.put(f"d/part-{i}.{ending}", stored(part, ending))
+        bucket.put(f"d/part-{i}.{ending}", file_bytes(part, ending))
     assert vectors(query_of(bucket.uri(f"d/{path}.{ending}"), tmp_path)) == EXPECTED
 
 
-def test_a_folder_is_read_without_names_that_begin_with_an_underscore(
-    bucket: Bucket, tmp_path: Path
-) -> None:
-    bucket.put("d/state=NY/a.parquet", stored(PARTS[0], "parquet"))
-    bucket.put("d/b c é%41+#.parquet", stored(PARTS[1], "parquet"))
-    bucket.put("d/_old/c.parquet", stored(FRAME, "parquet"))
-    bucket.put("d/.hidden.parquet", stored(FRAME, "parquet"))
-    bucket.put("data/other.parquet", stored(FRAME, "parquet"))
+def test_names_that_begin_with_underscore_are_not_read(bucket: Bucket, tmp_path: Path) -> None:
+    bucket.put("d/state=NY/a.parquet", file_bytes(PARTS[0], "parquet"))
+    bucket.put("d/b c é%41+#.parquet", file_bytes(PARTS[1], "parquet"))
+    bucket.put("d/_old/c.parquet", file_bytes(FRAME, "parquet"))
+    bucket.put("d/.hidden.parquet", file_bytes(FRAME, "parquet"))
+    bucket.put("data/other.parquet", file_bytes(FRAME, "parquet"))
     bucket.put("d/notes.txt", b"no table")
     assert vectors(query_of(bucket.uri("d/"), tmp_path)) == EXPECTED
 
 
-def test_an_object_larger_than_one_request_is_read_whole(
+def test_large_objects_are_read_completely(
     bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dprelease.system.stores.objects.CHUNK_BYTES", 1000)
-    bucket.put("t.parquet", stored(FRAME, "parquet"))
+    bucket.put("t.parquet", file_bytes(FRAME, "parquet"))
     assert len(bucket.get("t.parquet")) > 3000
     assert vectors(query_of(bucket.uri("t.parquet"), tmp_path)) == EXPECTED
 
@@ -113,7 +111,7 @@ def test_files_of_a_lake_are_refused(kind: str, place: str, bucket: Bucket, tmp_
     root.mkdir()
     TABLES[kind](root)
     (root / place).mkdir(parents=True, exist_ok=True)
-    (root / place / "p.parquet").write_bytes(stored(FRAME, "parquet"))
+    (root / place / "p.parquet").write_bytes(file_bytes(FRAME, "parquet"))
     for file in root.rglob("*"):
         if file.is_file():  # an empty object
             bucket.put(
@@ -132,24 +130,24 @@ JOBS = {
 
 
 @pytest.mark.parametrize("mark", JOBS.values(), ids=JOBS)
-def test_output_of_a_job_that_has_not_ended_is_refused(
+def test_unfinished_job_output_in_a_store_is_refused(
     mark: str, bucket: Bucket, tmp_path: Path
 ) -> None:
-    bucket.put("d/p.parquet", stored(FRAME, "parquet"))
+    bucket.put("d/p.parquet", file_bytes(FRAME, "parquet"))
     bucket.put(mark, b"x")
     for path in ("d/", "d/p.parquet", "d/*.parquet"):
         message(bucket.uri(path), tmp_path, "DP-DATA-024")
 
 
-def test_a_pattern_that_finds_a_marked_name_is_refused(bucket: Bucket, tmp_path: Path) -> None:
+def test_pattern_that_matches_an_underscore_name_is_refused(bucket: Bucket, tmp_path: Path) -> None:
     for name in ("a", "_b"):
-        bucket.put(f"d/{name}.parquet", stored(FRAME, "parquet"))
+        bucket.put(f"d/{name}.parquet", file_bytes(FRAME, "parquet"))
     assert "_b.parquet" in message(bucket.uri("d/*.parquet"), tmp_path, "DP-DATA-024")
     bucket.delete("d/a.parquet")
     assert vectors(query_of(bucket.uri("d/_*.parquet"), tmp_path)) == EXPECTED
 
 
-def test_what_is_missing_or_refused_is_named_without_credentials(
+def test_store_errors_contain_no_credentials(
     bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     message(bucket.uri("d/t.parquet"), tmp_path, "DP-DATA-001")
@@ -166,7 +164,7 @@ def test_what_is_missing_or_refused_is_named_without_credentials(
     message(bucket.uri("t.parquet"), tmp_path, "DP-DATA-024")
 
 
-def test_refused_access_is_named_as_such(
+def test_refused_access_is_reported(
     bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from obstore import exceptions
@@ -178,7 +176,7 @@ def test_refused_access_is_named_as_such(
     assert "refused access" in message(bucket.uri("t.parquet"), tmp_path, "DP-DATA-024")
 
 
-def test_without_the_package_the_extra_is_named(
+def test_missing_package_error_names_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
@@ -219,11 +217,11 @@ def write_while_copied(
     monkeypatch.setattr(Store, "copy", copy_and_change)
 
 
-def test_all_engines_of_a_run_read_one_private_copy(
+def test_objects_are_copied_once_for_a_run(
     bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for i, part in enumerate(PARTS):
-        bucket.put(f"d/{i}.parquet", stored(part, "parquet"))
+        bucket.put(f"d/{i}.parquet", file_bytes(part, "parquet"))
     copied: list[str] = []
     modes: set[int] = set()
 
@@ -254,13 +252,13 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_while_objects_are_copied_is_refused_before_the_charge(
+def test_objects_that_change_while_copied_are_refused(
     change: str, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for i, part in enumerate(PARTS):
-        bucket.put(f"d/{i}.parquet", stored(part, "parquet"))
+        bucket.put(f"d/{i}.parquet", file_bytes(part, "parquet"))
     verb, key = CHANGES[change]
-    other = stored(FRAME.iloc[:1], "parquet")
+    other = file_bytes(FRAME.iloc[:1], "parquet")
 
     def write_there(_: object) -> None:
         bucket.put(key, other) if verb == "put" else bucket.delete(key)
@@ -290,7 +288,7 @@ def test_a_change_while_objects_are_copied_is_refused_before_the_charge(
     assert not (tmp_path / "out").exists()
 
 
-def test_declarations_are_checked_and_planned_without_the_store(
+def test_check_and_plan_do_not_open_the_store(
     bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Store, "__init__", lambda *args: pytest.fail("the store was opened"))
@@ -300,7 +298,7 @@ def test_declarations_are_checked_and_planned_without_the_store(
 
 
 @pytest.mark.parametrize("path", ["s3://bucket/t.csv", "https://host/t.parquet"])
-def test_spark_reads_only_parquet_of_stores(path: str, tmp_path: Path) -> None:
+def test_spark_reads_only_parquet_from_stores(path: str, tmp_path: Path) -> None:
     declared = query_of(path, tmp_path).declared
     with pytest.raises(DataError, match="DP-SPARK-001"):
         spark_engine._find_spark_table(None, declared, None)
@@ -312,7 +310,7 @@ def test_spark_reads_only_parquet_of_stores(path: str, tmp_path: Path) -> None:
 class OtherStore(http.server.BaseHTTPRequestHandler):
     """Answers as Google Cloud Storage and Azure do to requests for one object."""
 
-    content = stored(FRAME, "csv")
+    content = file_bytes(FRAME, "csv")
     paths: ClassVar[set[str]] = set()
 
     def do_HEAD(self) -> None:
@@ -348,7 +346,7 @@ class OtherStore(http.server.BaseHTTPRequestHandler):
         ("abfss://container@account.dfs.core.windows.net/d/t.csv", "/container/d/t.csv"),
     ],
 )
-def test_other_stores_are_read_with_the_settings_of_the_environment(
+def test_other_stores_use_settings_from_the_environment(
     uri: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("obstore", reason="the extra stores is not installed")

@@ -10,7 +10,7 @@ import pytest
 from dprelease.errors import DataError
 from dprelease.exact.engines import open_duckdb
 from tests.exact.stores.server import Answer, running_web
-from tests.exact.stores.test_store_sources import stored
+from tests.exact.stores.test_store_sources import file_bytes
 from tests.exact.test_sources import EXPECTED, FRAME, query_of, vectors
 
 Request = http.server.BaseHTTPRequestHandler
@@ -33,16 +33,16 @@ def sends(content: bytes, length: int | None = None, status: int = 200, **more: 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "csv.gz", "jsonl"])
 @pytest.mark.parametrize("length", [None, -1])
-def test_the_same_rows_give_the_same_integers(
+def test_web_files_give_the_same_vectors_as_local_files(
     ending: str, length: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with running_web(tmp_path, sends(stored(FRAME, ending), length), monkeypatch) as host:
+    with running_web(tmp_path, sends(file_bytes(FRAME, ending), length), monkeypatch) as host:
         assert vectors(query_of(f"{host}/a%20b/t.{ending}", tmp_path)) == EXPECTED
 
 
-def test_a_redirect_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_redirects_are_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def answer(request: Request) -> None:
-        send = sends(stored(FRAME, "csv"))
+        send = sends(file_bytes(FRAME, "csv"))
         moved = sends(b"", status=302, Location="/there.csv?sig=x")
         (send if request.path.startswith("/there") else moved)(request)
 
@@ -50,7 +50,7 @@ def test_a_redirect_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert vectors(query_of(f"{host}/t.csv", tmp_path)) == EXPECTED
 
 
-ROWS = stored(FRAME, "csv")
+ROWS = file_bytes(FRAME, "csv")
 REFUSED = {
     "the answer ends early": (sends(ROWS, len(ROWS) + 1), "DP-DATA-024"),
     "a redirect without encryption": (
@@ -67,7 +67,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_other_answers_are_refused(
+def test_incomplete_and_failed_responses_are_refused(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer, code = REFUSED[case]
@@ -78,9 +78,7 @@ def test_other_answers_are_refused(
     assert "secret" not in str(caught.value)
 
 
-def test_a_server_without_a_valid_certificate_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_invalid_certificate_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with running_web(tmp_path, sends(ROWS), monkeypatch) as host:
         monkeypatch.delenv("SSL_CERT_FILE")
         query = query_of(f"{host}/t.csv", tmp_path)

@@ -1,4 +1,4 @@
-"""The engine of a session is opened once, is nobody's after a failure, and ends with the session."""
+"""The engine of a session is opened once, dropped after a failure, and closed with the session."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SURE = {"epsilon": 50, "mechanism": "discrete_laplace"}
 """Noise of some 1e-22 is zero."""
 
 
-class Opened:
+class EngineCounter:
     """Counts the engines that are opened."""
 
     def __init__(self) -> None:
@@ -43,9 +43,9 @@ class Opened:
 
 
 @pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
+def engine_count(monkeypatch: pytest.MonkeyPatch) -> EngineCounter:
     """Return a count of the engines that sessions open."""
-    counted = Opened()
+    counted = EngineCounter()
     monkeypatch.setattr(session_module, "open_duckdb", counted)
     return counted
 
@@ -57,30 +57,30 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def registered(rows: int = 200) -> tuple[pd.DataFrame, dprelease.Session]:
+def registered_frame(rows: int = 200) -> tuple[pd.DataFrame, dprelease.Session]:
     df, session = frame(rows), dprelease.Session(SCHEMA, epsilon=10_000)
     df.dp.use(session)
     return df, session
 
 
-def test_questions_of_all_kinds_share_one_engine(opened: Opened) -> None:
-    df, _session = registered()
+def test_queries_of_all_kinds_share_one_engine(engine_count: EngineCounter) -> None:
+    df, _session = registered_frame()
     for _ in range(2):
         assert df.dp.count(**SURE)["value"].tolist() == [200]
         assert df.dp.where("state = 'VT'").count(**SURE)["value"].tolist() == [100]
         assert df.dp.value_counts("state", **SURE)["count"].tolist() == [100, 100]
         assert df.dp.sql("SELECT count(*) AS n FROM people", **SURE)["n"].tolist() == [200]
-    assert opened.number == 1
+    assert engine_count.number == 1
 
 
-def test_rows_of_other_registrations_have_engines_of_their_own(opened: Opened) -> None:
-    df, session = registered()
+def test_registrations_have_separate_engines(engine_count: EngineCounter) -> None:
+    df, session = registered_frame()
     other = frame(100)
     other.dp.use(session, row_wise=True)
     assert df.dp.count(**SURE)["value"].tolist() == [200]
     assert other.dp.count(**SURE)["value"].tolist() == [100]
     assert df.dp.count(**SURE)["value"].tolist() == [200]
-    assert opened.number == 2
+    assert engine_count.number == 2
 
 
 TEXTS: dict[str, Any] = {
@@ -95,8 +95,8 @@ TEXTS: dict[str, Any] = {
 @pytest.mark.parametrize("kind", TEXTS.values(), ids=TEXTS)
 @given(cells=st.lists(st.sampled_from(["VT", "NH", "XX", " VT", "", None]), min_size=1))
 @settings(max_examples=10)
-def test_texts_count_as_they_are(kind: Any, cells: list[str | None]) -> None:
-    """Cells without a declared value are in no group and count all the same; empty ones are missing."""
+def test_texts_are_counted_unchanged(kind: Any, cells: list[str | None]) -> None:
+    """Cells with undeclared values count in no group, but in totals; empty ones are missing."""
     schema = {
         "table": "people",
         "columns": {"state": {"type": "category", "values": ["NH", "NY", "VT"]}},
@@ -114,20 +114,20 @@ def test_texts_count_as_they_are(kind: Any, cells: list[str | None]) -> None:
         assert other == [cells.count(None) + cells.count("")]
 
 
-def test_threads_that_ask_at_once_get_the_same_answers(opened: Opened) -> None:
-    df, _session = registered()
+def test_parallel_queries_get_the_same_results(engine_count: EngineCounter) -> None:
+    df, _session = registered_frame()
     found: list[list[int]] = []
     asks = [lambda: found.append(df.dp.count(**SURE)["value"].tolist())] * 8
     processes.in_threads(asks)
     assert found == [[200]] * 8
-    assert 1 <= opened.number <= 8
+    assert 1 <= engine_count.number <= 8
 
 
 @pytest.mark.parametrize("failure", [MemoryError, KeyboardInterrupt])
-def test_what_a_failure_leaves_answers_nothing(
-    failure: type[BaseException], opened: Opened, monkeypatch: pytest.MonkeyPatch
+def test_engine_is_not_reused_after_a_failure(
+    failure: type[BaseException], engine_count: EngineCounter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    df, session = registered()
+    df, session = registered_frame()
     df.dp.count(**SURE)
 
     def fails(*_: object) -> None:
@@ -139,11 +139,11 @@ def test_what_a_failure_leaves_answers_nothing(
             df.dp.count(**SURE)
     assert session.spent.epsilon == 100  # as a question that had read rows
     assert df.dp.count(**SURE)["value"].tolist() == [200]
-    assert opened.number == 2
+    assert engine_count.number == 2
 
 
-def test_without_memory_for_the_rows_nothing_is_charged(monkeypatch: pytest.MonkeyPatch) -> None:
-    df, session = registered()
+def test_memory_errors_while_reading_rows_are_not_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    df, session = registered_frame()
 
     def fails(*_: object) -> None:
         raise pa.ArrowMemoryError("malloc of size 1234567 failed")
@@ -157,7 +157,7 @@ def test_without_memory_for_the_rows_nothing_is_charged(monkeypatch: pytest.Monk
     assert df.dp.count(**SURE)["value"].tolist() == [200]
 
 
-def test_rows_that_can_not_be_read_are_refused_each_time(opened: Opened) -> None:
+def test_unreadable_rows_are_refused_each_time(engine_count: EngineCounter) -> None:
     df = frame().assign(age=pd.Series(["2020-01-01"] * 200, dtype="datetime64[s]"))
     session = dprelease.Session(SCHEMA, epsilon=100)
     df.dp.use(session)
@@ -170,9 +170,9 @@ def test_rows_that_can_not_be_read_are_refused_each_time(opened: Opened) -> None
     assert df.dp.count(**SURE)["value"].tolist() == [200]
 
 
-@pytest.mark.usefixtures("opened")
-def test_the_private_folder_ends_with_the_session(folder: Path) -> None:
-    df, session = registered()
+@pytest.mark.usefixtures("engine_count")
+def test_private_folder_is_removed_with_the_session(folder: Path) -> None:
+    df, session = registered_frame()
     df.dp.count(**SURE)
     assert len(scratch.folders_with_prefix(folder, SCRATCH)) == 1
     del df, session
@@ -180,13 +180,13 @@ def test_the_private_folder_ends_with_the_session(folder: Path) -> None:
     assert scratch.folders_with_prefix(folder, SCRATCH) == []
 
 
-def test_families_of_other_rows_are_added_up_anew(opened: Opened) -> None:
-    """Finest cells are held for one family; the next one may stand where it stood in memory."""
-    df, _session = registered()
+def test_families_of_other_rows_are_recomputed(engine_count: EngineCounter) -> None:
+    """Finest cells are cached for one family; the next may have the same memory address."""
+    df, _session = registered_frame()
     states = {"VT": 100, "NH": 100, "": 200}
     for state in list(states) * 3:
         rows = df.dp.where(f"state = '{state}'") if state else df.dp
         tables = rows.tables(cube=["state", "value"], consistent=True, epsilon=50)
         assert abs(float(tables["total"].iloc[0, 0]) - states[state]) < 5
         gc.collect()
-    assert opened.number == 1
+    assert engine_count.number == 1

@@ -59,7 +59,7 @@ def reference() -> list[int]:
 
 
 @pytest.mark.parametrize("stored", FRAMES)
-def test_every_stored_type_has_the_same_seconds(stored: str) -> None:
+def test_timestamp_quantiles_are_equal_for_all_types(stored: str) -> None:
     asked = query()
     found = exact(asked, FRAMES[stored]())
     held = reference()
@@ -72,7 +72,7 @@ def test_every_stored_type_has_the_same_seconds(stored: str) -> None:
     assert found["low"][0].tolist() == scores.tolist()
 
 
-def test_texts_in_a_declared_format() -> None:
+def test_timestamp_quantiles_of_texts_in_a_format() -> None:
     whole = [None if at is None else at.replace(microsecond=0) for at in TIMES]
     texts = pd.DataFrame({"t": [None if at is None else f"{at:%d.%m.%Y %H:%M:%S}" for at in whole]})
     wanted = exact(query(), pd.DataFrame({"t": pd.Series(whole, dtype=object)}))
@@ -80,7 +80,7 @@ def test_texts_in_a_declared_format() -> None:
     assert found["low"].tolist() == wanted["low"].tolist()
 
 
-def test_no_value_stops_a_run() -> None:
+def test_invalid_timestamps_do_not_stop_a_run() -> None:
     odd = ["infinity", "-infinity", "", "1970-02-30 00:00:00", "24:00", "9999999-01-01", "x"]
     frame = pd.DataFrame({"t": [*odd, "1970-01-01 00:00:03"]})
     alone = pd.DataFrame({"t": ["1970-01-01 00:00:03"]})
@@ -90,7 +90,7 @@ def test_no_value_stops_a_run() -> None:
 @pytest.mark.parametrize(
     "at", [FIRST - timedelta(microseconds=1), LAST + timedelta(seconds=1), datetime(1, 1, 1)]
 )
-def test_a_time_outside_the_bounds_is_missing(at: datetime) -> None:
+def test_timestamps_outside_the_bounds_are_missing(at: datetime) -> None:
     """In quantiles, in counts and in conditions."""
     frame = pd.DataFrame({"t": pd.Series([at, datetime(1970, 1, 1)], dtype=object)})
     alone = pd.DataFrame({"t": pd.Series([None, datetime(1970, 1, 1)], dtype=object)})
@@ -103,13 +103,13 @@ def test_a_time_outside_the_bounds_is_missing(at: datetime) -> None:
     assert exact(condition, frame)["n"].tolist() == [1]
 
 
-def test_the_last_second_counts_whole() -> None:
+def test_last_second_includes_its_fractions() -> None:
     frame = pd.DataFrame({"t": [LAST + timedelta(microseconds=999_999)]})
     scores = exact(query(), frame)["last"][0]
     assert scores[-1] == scores.max()
 
 
-def test_the_longest_bounds() -> None:
+def test_quantiles_of_the_widest_timestamp_bounds() -> None:
     columns = {"t": {"type": "timestamp", "lower": "0001-01-01", "upper": "9999-12-31 23:59:59"}}
     found = ask(declare(columns), {"m": {"median": "t", "interval": False}})
     frame = pd.DataFrame(
@@ -127,7 +127,7 @@ def test_timestamps_have_no_sums(word: str) -> None:
         ask(declare({"t": COLUMN}), {"m": {word: "t"}})
 
 
-def test_timestamps_without_bounds() -> None:
+def test_quantiles_of_unbounded_timestamps_are_refused() -> None:
     with pytest.raises(QueryError, match="DP-QUERY-003"):
         ask(declare({"t": {"type": "timestamp"}}), {"m": {"median": "t"}})
 
@@ -142,7 +142,7 @@ def test_timestamps_without_bounds() -> None:
         ({"lower": "yesterday", "upper": "2025-01-01"}, "DP-DECL-003"),
     ],
 )
-def test_bounds_that_are_refused(bounds: dict[str, str], code: str) -> None:
+def test_wrong_timestamp_bounds_are_refused(bounds: dict[str, str], code: str) -> None:
     with pytest.raises(DpReleaseError, match=code):
         declare({"t": {"type": "timestamp", **bounds}})
 
@@ -152,7 +152,7 @@ def test_bounds_that_are_refused(bounds: dict[str, str], code: str) -> None:
     [{"non_negative": True}, {"round_to": 7}, {"bottom_code": 3}, {"suppress_above": "30 %"}, {"decimals": 1}],
     ids=str,
 )  # fmt: skip
-def test_options_of_numbers(option: dict[str, Any]) -> None:
+def test_numeric_options_of_timestamps_are_refused(option: dict[str, Any]) -> None:
     with pytest.raises(QueryError, match="DP-QUERY-019"):
         ask(declare({"t": COLUMN}), {"m": {"median": "t", **option}})
 
@@ -164,7 +164,7 @@ YEAR: dict[str, Any] = {
 TRIES = 60
 
 
-def year(rows: int) -> pd.DataFrame:
+def spread_over_a_year(rows: int) -> pd.DataFrame:
     """Return the same times in each group."""
     seconds = (np.arange(rows) + 0.5) / rows * 200 * 86_400
     at = pd.Timestamp("2024-02-01") + pd.to_timedelta(seconds.astype(int), "s")
@@ -173,8 +173,8 @@ def year(rows: int) -> pd.DataFrame:
 
 @pytest.mark.parametrize("rows", [30, 800])
 @pytest.mark.parametrize("formats", [[], ["csv", "excel", "json-stat", "sdmx-csv", "datapackage"]])
-def test_published_intervals_are_covered(tmp_path: Path, rows: int, formats: list[str]) -> None:
-    """In small and in large groups; the release is verified in every format."""
+def test_timestamp_intervals_cover_the_truth(tmp_path: Path, rows: int, formats: list[str]) -> None:
+    """In small and large groups; the release is verified in every format."""
     (tmp_path / "t.yaml").write_text(json.dumps({"table": "t", "columns": YEAR}))
     columns = {
         "n": {"count": "*"}, "middle": {"median": "at"}, "first": {"min": "at"},
@@ -184,12 +184,12 @@ def test_published_intervals_are_covered(tmp_path: Path, rows: int, formats: lis
     release = {"title": "t", "tables": ["t.yaml"], "budget": {"epsilon": 4}, "output": "out"}
     path = tmp_path / "r.yaml"
     path.write_text(json.dumps({**release, "queries": queries, "formats": formats}))
-    out = dprelease.read_release(path).run(frames={"t": year(rows)})
+    out = dprelease.read_release(path).run(frames={"t": spread_over_a_year(rows)})
     assert dprelease.verify(out).ok
     table = pq.read_table(out / "q.parquet")
     assert table.schema.field("middle").type == pa.timestamp("us")
     found = table.to_pandas()
-    times = np.sort(year(rows)["at"].unique())
+    times = np.sort(spread_over_a_year(rows)["at"].unique())
     for name, at in (("middle", 0.5), ("late", 0.9), ("first", 0.0)):
         truth = times[max(int(np.ceil(at * rows)) - 1, 0)]
         held = (found[f"{name}_lower"] <= truth) & (truth <= found[f"{name}_upper"])
@@ -198,15 +198,15 @@ def test_published_intervals_are_covered(tmp_path: Path, rows: int, formats: lis
         assert (found["middle"] - times[rows // 2]).abs().median() < pd.Timedelta(days=10)
 
 
-def test_a_time_between_two_seconds_is_found(tmp_path: Path) -> None:
-    """A published timestamp is a whole second; `verify` refuses any other."""
+def test_verify_refuses_fractions_of_seconds(tmp_path: Path) -> None:
+    """A published timestamp has no fraction of a second."""
     from tests.release.test_families import reseal
 
     (tmp_path / "t.yaml").write_text(json.dumps({"table": "t", "columns": YEAR}))
     queries = {"q": {"from": "t", "columns": {"m": {"median": "at"}}}}
     release = {"title": "t", "tables": ["t.yaml"], "budget": {"epsilon": 4}, "output": "out"}
     (tmp_path / "r.yaml").write_text(json.dumps({**release, "queries": queries}))
-    out = dprelease.read_release(tmp_path / "r.yaml").run(frames={"t": year(50)})
+    out = dprelease.read_release(tmp_path / "r.yaml").run(frames={"t": spread_over_a_year(50)})
     table = pq.read_table(out / "q.parquet")
     (at,) = table["m"].to_pylist()
     place = table.schema.get_field_index("m")
@@ -225,8 +225,8 @@ STATEMENTS = {
 
 
 @pytest.mark.parametrize("text", STATEMENTS)
-def test_statements(tmp_path: Path, text: str) -> None:
-    frame = year(100)
+def test_timestamp_quantiles_in_statements(tmp_path: Path, text: str) -> None:
+    frame = spread_over_a_year(100)
     sql, schema = f"SELECT {text} AS x FROM t", tmp_path / "t.yaml"
     schema.write_text(json.dumps({"table": "t", "columns": YEAR}))
     if not STATEMENTS[text]:
@@ -237,8 +237,8 @@ def test_statements(tmp_path: Path, text: str) -> None:
     assert pd.Timestamp("2024-01-31") < pd.Timestamp(value) < pd.Timestamp("2024-09-01")
 
 
-def test_frames_of_pandas() -> None:
-    frame = year(400)
+def test_timestamp_quantiles_of_the_accessor() -> None:
+    frame = spread_over_a_year(400)
     session = dprelease.Session({"table": "t", "columns": YEAR}, epsilon=100)
     frame.dp.use(session)
     found = frame.dp.median("at", epsilon=4)

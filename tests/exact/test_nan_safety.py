@@ -1,4 +1,4 @@
-"""Statistics of a file are used only where no column of floats may be asked for."""
+"""DuckDB uses statistics of Parquet files only for queries that read no floats."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ ROWS = {"id": [1, 2, 3], "age": [1, 2, 3], "pay": [NAN, 0.25, 7.0]}
 
 @pytest.fixture
 def source(tmp_path: Path) -> Any:
-    """A table whose file has statistics, which don't tell that a value of it is NaN."""
+    """A table whose file has statistics that don't show that a value is NaN."""
     pq.write_table(pa.table(ROWS), tmp_path / "t.parquet")
     return declare(COLUMNS, source=str(tmp_path / "t.parquet"))
 
 
-def switched_off(engine: Engine) -> str:
+def disabled_optimizers(engine: Engine) -> str:
     asked = "SELECT current_setting('disabled_optimizers')"
     ((found,),) = engine._connection.execute(asked).fetchall()
     return str(found)
@@ -58,51 +58,51 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("read", READS.values(), ids=list(READS))
-def test_what_reads_a_float_has_no_statistics(read: Any, source: Any) -> None:
+def test_queries_of_floats_disable_statistics(read: Any, source: Any) -> None:
     query, other = ask(source, **read), ask(source, **OTHERS["rows"])
     for queries in ([query], [other, query]):
         with Engine.open(source, queries=queries) as engine:
-            assert switched_off(engine) == "statistics_propagation"
+            assert disabled_optimizers(engine) == "statistics_propagation"
             engine.compile(query)
 
 
 @pytest.mark.parametrize("read", OTHERS.values(), ids=list(OTHERS))
-def test_what_reads_none_has_them(read: Any, source: Any) -> None:
+def test_queries_without_floats_use_statistics(read: Any, source: Any) -> None:
     query = ask(source, **read)
     with Engine.open(source, queries=[query]) as engine:
-        assert switched_off(engine) == ""
+        assert disabled_optimizers(engine) == ""
         engine.compile(query)
 
 
-def test_nobody_knows_what_a_session_will_ask(source: Any) -> None:
+def test_sessions_disable_statistics(source: Any) -> None:
     with Engine.open(source) as engine:
-        assert switched_off(engine) == "statistics_propagation"
+        assert disabled_optimizers(engine) == "statistics_propagation"
         engine.compile(ask(source, **READS["a sum"]))
 
 
 @pytest.mark.parametrize("read", READS.values(), ids=list(READS))
-def test_an_engine_answers_nothing_that_it_was_not_opened_for(read: Any, source: Any) -> None:
+def test_engine_refuses_queries_it_was_not_opened_for(read: Any, source: Any) -> None:
     with Engine.open(source, queries=[ask(source, **OTHERS["rows"])]) as engine:
         engine.compile(ask(source, **OTHERS["whole numbers"]))
         with pytest.raises(AssertionError, match="opened for other queries"):
             engine.compile(ask(source, **read))
 
 
-def known(queries: list[Query]) -> list[int]:
+def first_numbers(queries: list[Query]) -> list[int]:
     """Return the first number of each query, in an engine that a release opens."""
     spec = ReleaseSpec.model_construct(engine="duckdb")
     with open_engines(queries, {}, spec) as engines:
         return [int(engines[query.name].run(query).vector("m")[0]) for query in queries]
 
 
-def test_a_release_counts_no_nan_beside_what_reads_none(source: Any) -> None:
-    """What the statistics say would have counted three."""
-    assert known([ask(source, **READS["what is known"])]) == [2]
-    assert known([ask(source, **OTHERS["rows"])]) == [3]
+def test_nan_is_not_counted_next_to_queries_without_floats(source: Any) -> None:
+    """With the statistics, three values would be counted."""
+    assert first_numbers([ask(source, **READS["what is known"])]) == [2]
+    assert first_numbers([ask(source, **OTHERS["rows"])]) == [3]
 
 
 @pytest.mark.parametrize("side", ["own", "joined"])
-def test_floats_of_both_tables_of_a_join(side: str, tmp_path: Path) -> None:
+def test_floats_of_either_joined_table_disable_statistics(side: str, tmp_path: Path) -> None:
     number = {"type": "number", "lower": 0, "upper": 9, "step": "0.25"}
     code = {"type": "integer", "lower": 1, "upper": 3}
     names = {"own": "x", "joined": "y"}
@@ -116,5 +116,5 @@ def test_floats_of_both_tables_of_a_join(side: str, tmp_path: Path) -> None:
     for name in ("code", names[side]):
         query = ask(own, {"m": {"sum": name}}, other=places, join=join)
         with Engine.open(own, joined=places, queries=[query]) as engine:
-            assert bool(switched_off(engine)) == (name != "code")
+            assert bool(disabled_optimizers(engine)) == (name != "code")
             assert int(engine.run(query).vector("m")[0]) > 0

@@ -1,4 +1,4 @@
-"""Every pair of an Arrow type and a declared type: refused by the types alone, or never at all."""
+"""Each pair of an Arrow type and a declared type is refused by the types alone, or never."""
 
 from __future__ import annotations
 
@@ -87,47 +87,47 @@ ODD_TEXTS += [
 
 def texts(kind: pa.DataType) -> pa.Array:
     return (
-        unchecked(ODD_TEXTS, pa.large_string())
+        unchecked_texts(ODD_TEXTS, pa.large_string())
         if kind == pa.large_string()
-        else unchecked(ODD_TEXTS)
+        else unchecked_texts(ODD_TEXTS)
     )
 
 
-def unchecked(values: list[bytes], kind: pa.DataType | None = None) -> pa.Array:
-    """Return texts that nobody has checked to be texts."""
+def unchecked_texts(values: list[bytes], kind: pa.DataType | None = None) -> pa.Array:
+    """Return texts that may be invalid UTF-8."""
     wide = kind == pa.large_string()
     ends = np.cumsum([0, *map(len, values)], dtype=np.int64 if wide else np.int32)
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(values))]
     return pa.Array.from_buffers(kind or pa.string(), len(values), buffers)
 
 
-def viewed(_: pa.DataType) -> pa.Array:
-    """Return short texts in place, that nobody has checked."""
+def string_views(_: pa.DataType) -> pa.Array:
+    """Return short inline texts that may be invalid UTF-8."""
     short = [value for value in ODD_TEXTS if len(value) <= 12]
     rows = b"".join(struct.pack("<i12s", len(value), value) for value in short)
     return pa.Array.from_buffers(pa.string_view(), len(short), [None, pa.py_buffer(rows)])
 
 
-def coded(kind: pa.DataType) -> pa.Array:
-    inner = made(kind.value_type)
+def dictionary_array(kind: pa.DataType) -> pa.Array:
+    inner = extreme_values(kind.value_type)
     places = pa.array([*range(len(inner)), None], kind.index_type)
     return pa.DictionaryArray.from_arrays(places, inner)
 
 
 def extension(kind: pa.BaseExtensionType) -> pa.Array:
-    return pa.ExtensionArray.from_storage(kind, made(kind.storage_type))
+    return pa.ExtensionArray.from_storage(kind, extreme_values(kind.storage_type))
 
 
-def nothing(kind: pa.DataType) -> pa.Array:
+def nulls(kind: pa.DataType) -> pa.Array:
     return pa.nulls(3, kind)
 
 
 def runs(kind: pa.DataType) -> pa.Array:
-    inner = made(kind.value_type)
+    inner = extreme_values(kind.value_type)
     return pa.RunEndEncodedArray.from_arrays(pa.array(range(1, len(inner) + 1), pa.int32()), inner)
 
 
-def sixteen(kind: pa.DataType) -> pa.Array:
+def fixed_size_binary(kind: pa.DataType) -> pa.Array:
     return pa.array([b"\xff" * 16, b"\0" * 16, None], kind)
 
 
@@ -139,39 +139,41 @@ KINDS: dict[pa.DataType, Callable[[Any], pa.Array]] = {
     **dict.fromkeys([pa.decimal128(38, 38), pa.decimal256(76, 0), pa.decimal256(76, 76)], decimals),
     **dict.fromkeys([pa.decimal128(5, -3), pa.decimal128(3, 9), pa.decimal256(9, 2)], decimals),
     **dict.fromkeys([pa.string(), pa.large_string()], texts),
-    pa.string_view(): viewed,
+    pa.string_view(): string_views,
     **dict.fromkeys(
         [pa.binary(16), pa.uuid()],
-        lambda kind: extension(kind) if kind == pa.uuid() else sixteen(kind),
+        lambda kind: extension(kind) if kind == pa.uuid() else fixed_size_binary(kind),
     ),
-    **dict.fromkeys([pa.binary(), pa.large_binary(), pa.binary_view()], nothing),
+    **dict.fromkeys([pa.binary(), pa.large_binary(), pa.binary_view()], nulls),
     **dict.fromkeys([pa.date32(), pa.date64(), pa.time32("s"), pa.time32("ms")], bits),
     **dict.fromkeys([pa.time64("us"), pa.time64("ns")], bits),
     **dict.fromkeys([pa.timestamp(unit) for unit in ("s", "ms", "us", "ns")], bits),
     **dict.fromkeys([pa.timestamp(unit, "UTC") for unit in ("s", "ms", "us", "ns")], bits),
     **dict.fromkeys([pa.timestamp("us", "Mars/Phobos"), pa.timestamp("s", "+23:59")], bits),
     **dict.fromkeys([pa.duration(unit) for unit in ("s", "ms", "us", "ns")], bits),
-    **dict.fromkeys([pa.month_day_nano_interval(), pa.null(), pa.bool_()], nothing),
-    **dict.fromkeys([pa.list_(pa.int8()), pa.large_list(pa.string())], nothing),
-    **dict.fromkeys([pa.list_view(pa.float16()), pa.list_(pa.int8(), 2)], nothing),
-    **dict.fromkeys([pa.struct([("a", pa.int8())]), pa.map_(pa.string(), pa.int8())], nothing),
-    **dict.fromkeys([pa.dense_union([pa.field("a", pa.int8())])], nothing),
+    **dict.fromkeys([pa.month_day_nano_interval(), pa.null(), pa.bool_()], nulls),
+    **dict.fromkeys([pa.list_(pa.int8()), pa.large_list(pa.string())], nulls),
+    **dict.fromkeys([pa.list_view(pa.float16()), pa.list_(pa.int8(), 2)], nulls),
+    **dict.fromkeys([pa.struct([("a", pa.int8())]), pa.map_(pa.string(), pa.int8())], nulls),
+    **dict.fromkeys([pa.dense_union([pa.field("a", pa.int8())])], nulls),
     **dict.fromkeys([pa.json_(), pa.bool8(), pa.opaque(pa.int64(), "a", "b")], extension),
     **dict.fromkeys(
         [pa.run_end_encoded(pa.int32(), k) for k in (pa.int64(), pa.timestamp("s"))], runs
     ),
-    **dict.fromkeys([pa.dictionary(pa.int8(), k) for k in (pa.string(), pa.int64())], coded),
+    **dict.fromkeys(
+        [pa.dictionary(pa.int8(), k) for k in (pa.string(), pa.int64())], dictionary_array
+    ),
     **dict.fromkeys(
         [
             pa.dictionary(pa.uint16(), pa.timestamp("s")),
             pa.dictionary(pa.int32(), pa.decimal128(38, 38)),
         ],
-        coded,
+        dictionary_array,
     ),
 }
 
 
-def made(kind: pa.DataType) -> pa.Array:
+def extreme_values(kind: pa.DataType) -> pa.Array:
     return KINDS[kind](kind)
 
 
@@ -196,12 +198,12 @@ def outcomes(column: pa.Array, source: str | None = None) -> dict[str, str]:
     }
     try:
         with Engine.open(table, rows if source is None else None) as engine:
-            return {name: answered(engine, query) for name, query in queries.items()}
+            return {name: error_code(engine, query) for name, query in queries.items()}
     except DataError as error:
         return dict.fromkeys(COLUMNS, error.code)
 
 
-def answered(engine: Engine, query: Query) -> str:
+def error_code(engine: Engine, query: Query) -> str:
     try:
         engine.run(query)
     except DataError as error:
@@ -211,8 +213,8 @@ def answered(engine: Engine, query: Query) -> str:
 
 @pytest.mark.share(0.2)
 @pytest.mark.parametrize("kind", spread([(kind,) for kind in KINDS], 0.6), ids=str)
-def test_an_arrow_column_is_refused_by_its_type_or_never(kind: pa.DataType) -> None:
-    extremes = made(kind)
+def test_arrow_columns_are_refused_by_type_or_never(kind: pa.DataType) -> None:
+    extremes = extreme_values(kind)
     found = outcomes(extremes)
     assert found == outcomes(extremes.slice(0, 0))
     assert set(found.values()) <= {"", "DP-DATA-004", "DP-DATA-015", "DP-DATA-028"}
@@ -225,17 +227,15 @@ STORED += [pa.decimal128(38, 38), pa.decimal256(76, 76), pa.uuid(), pa.duration(
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("kind", STORED, ids=str)
-def test_a_parquet_column_is_refused_by_its_type_or_never(
-    kind: pa.DataType, tmp_path: Path
-) -> None:
-    extremes = made(kind)
+def test_parquet_columns_are_refused_by_type_or_never(kind: pa.DataType, tmp_path: Path) -> None:
+    extremes = extreme_values(kind)
     found = outcomes(extremes, str(tmp_path / "t.parquet"))
     assert found == outcomes(extremes.slice(0, 0), str(tmp_path / "empty.parquet"))
     assert set(found.values()) <= {"", "DP-DATA-004", "DP-DATA-015"}
 
 
-def test_a_column_of_nothing_is_missing_whatever_is_declared(tmp_path: Path) -> None:
-    """It has no type of its own: the only value of one person would give it one."""
+def test_untyped_null_columns_are_missing_values(tmp_path: Path) -> None:
+    """Such a column has no type: the only value of one person would give it one."""
     for source in (None, str(tmp_path / "t.parquet")):
         assert set(outcomes(pa.nulls(3), source).values()) == {""}
     empty = pd.read_csv(io.StringIO("v,w\n,1\n,2\n"), dtype_backend="pyarrow")["v"]

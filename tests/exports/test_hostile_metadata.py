@@ -1,4 +1,4 @@
-"""All that can be said of tables, with malice, in every format: valid, escaped, and whole."""
+"""Hostile metadata of tables is valid, escaped and complete in every format."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from dprelease.exports.data_package import EXPORT as PACKAGE
 from dprelease.exports.json_stat import EXPORT as JSON_STAT
 from dprelease.exports.workbooks.excel import EXPORT as EXCEL
 from dprelease.query.quality import AT_BOUND, FEW_PEOPLE, SIGNS
-from tests.exports.build import HOSTILE, OTHER, said_of_all
+from tests.exports.build import HOSTILE, OTHER, release_with_all_metadata
 
 LAYOUTS = [(), ("sex",), ("age_group",)]
 
 
 @pytest.mark.filterwarnings("ignore:Unspecified column")  # it knows no escaped names: `pay.%3DM`
 @pytest.mark.parametrize("wide", LAYOUTS)
-def test_csv_and_its_package(wide: tuple[str, ...], tmp_path: Path) -> None:
-    release = said_of_all(tmp_path, wide)
+def test_csv_with_hostile_metadata_is_valid(wide: tuple[str, ...], tmp_path: Path) -> None:
+    release = release_with_all_metadata(tmp_path, wide)
     files = CSV.write(release, tmp_path)
     read = CSVW(str(tmp_path / "csv/tables/pay.csv"), validate=True)
     assert read.is_valid
@@ -41,8 +41,8 @@ def test_csv_and_its_package(wide: tuple[str, ...], tmp_path: Path) -> None:
     }
 
 
-def test_json_stat(tmp_path: Path) -> None:
-    JSON_STAT.write(said_of_all(tmp_path), tmp_path)
+def test_json_stat_with_hostile_metadata_is_valid(tmp_path: Path) -> None:
+    JSON_STAT.write(release_with_all_metadata(tmp_path), tmp_path)
     data = json.loads((tmp_path / "json-stat/tables/pay.json").read_text(encoding="utf-8"))
     validate_jsonstat(data)
     assert data["label"] == HOSTILE
@@ -54,9 +54,9 @@ def test_json_stat(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wide", LAYOUTS)
-def test_excel(wide: tuple[str, ...], tmp_path: Path) -> None:
-    """No cell is a formula, whatever it says; no link leads out of the workbook."""
-    names = EXCEL.write(said_of_all(tmp_path, wide), tmp_path)
+def test_excel_with_hostile_metadata_has_no_formulas(wide: tuple[str, ...], tmp_path: Path) -> None:
+    """No cell is a formula, and no link leads out of the workbook."""
+    names = EXCEL.write(release_with_all_metadata(tmp_path, wide), tmp_path)
     assert names == ["excel/release_en.xlsx", "excel/release_fr.xlsx"]
     assert sorted(p.name for p in (tmp_path / "excel").iterdir()) == [
         Path(name).name for name in names

@@ -1,4 +1,4 @@
-"""Releases with true totals: every format that tells of privacy says so."""
+"""Releases with true totals: every format with a statement on privacy lists them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from dprelease.exports import dcat, deployment_registry, dp_event, mbi
 from dprelease.exports.export import PublishedRelease
-from tests.exports import made
+from tests.exports import full_release
 from tests.release.area_family import read_family
 
 ASKED = {
@@ -25,10 +25,12 @@ ASKED = {
 
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> PublishedRelease:
-    return made.described(read_family(tmp_path_factory.mktemp("invariants"), **ASKED))
+    return full_release.release_with_metadata(
+        read_family(tmp_path_factory.mktemp("invariants"), **ASKED)
+    )
 
 
-def test_each_tells_what_is_published_exactly(release: PublishedRelease, tmp_path: Path) -> None:
+def test_formats_list_invariants(release: PublishedRelease, tmp_path: Path) -> None:
     names = release.record.to_json()["guarantee"]["invariants"]
     assert names
     for export in (dcat, deployment_registry):
@@ -38,7 +40,7 @@ def test_each_tells_what_is_published_exactly(release: PublishedRelease, tmp_pat
         assert "ublished exactly, outside" in text
 
 
-def test_no_event_stands_for_them(release: PublishedRelease, tmp_path: Path) -> None:
+def test_invariants_have_no_privacy_event(release: PublishedRelease, tmp_path: Path) -> None:
     (file,) = dp_event.EXPORT.write(release, tmp_path)
     record = json.loads((tmp_path / file).read_text())
     exact = [(one["query"], one["column"]) for one in release.record.to_json()["invariants"]]
@@ -47,7 +49,7 @@ def test_no_event_stands_for_them(release: PublishedRelease, tmp_path: Path) -> 
     assert not {(one["query"], one["column"]) for one in record["measurements"]} & set(exact)
 
 
-def test_they_are_no_measurements(release: PublishedRelease, tmp_path: Path) -> None:
+def test_invariants_are_no_mbi_measurements(release: PublishedRelease, tmp_path: Path) -> None:
     mbi.EXPORT.write(release, tmp_path)
     record = json.loads((tmp_path / "mbi/index.json").read_text(encoding="utf-8"))
     left_out = {(one["table"], one["column"]): one["reason"] for one in record["left_out"]}

@@ -1,4 +1,4 @@
-"""Who gives a column in place of its name, as pandas takes it, does not find its cells in a message."""
+"""Errors contain no cells if a column is passed instead of its name."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def questions() -> list[tuple[str, str, str]]:
     return found
 
 
-def refused(ask: Callable[[Any], object], session: dprelease.Session) -> None:
-    """Assert that a frame gets no answer, pays nothing, and is not quoted."""
+def assert_refused(ask: Callable[[Any], object], session: dprelease.Session) -> None:
+    """Assert that a query is refused, free, and quotes no cell."""
     with pytest.raises(UsageError, match="DP-SESSION-016") as caught:
         ask(FRAME.dp)
     told = "".join(traceback.format_exception(caught.value, chain=True))
@@ -95,7 +95,7 @@ def session() -> Any:
 
 
 @pytest.mark.parametrize(("way", "name", "argument"), questions())
-def test_no_question_quotes_the_cells_of_what_it_is_given(
+def test_query_errors_contain_no_cells_of_arguments(
     way: str, name: str, argument: str, session: Any
 ) -> None:
     ask = inspect.signature(getattr(ASKED[way](FRAME.dp), name))
@@ -106,7 +106,7 @@ def test_no_question_quotes_the_cells_of_what_it_is_given(
         if argument in ("q", "bins") and kind == "numbers":
             continue  # edges and levels may be an array
         given = {p: needed[p] for p in [*own, "epsilon"]} | {argument: cells}
-        refused(lambda dp, given=given: getattr(ASKED[way](dp), name)(**given), session)
+        assert_refused(lambda dp, given=given: getattr(ASKED[way](dp), name)(**given), session)
 
 
 CHOSEN: dict[str, Callable[[Any, Any], object]] = {
@@ -129,11 +129,11 @@ CHOSEN: dict[str, Callable[[Any, Any], object]] = {
 @pytest.mark.each
 @pytest.mark.parametrize("cells", CELLS)
 @pytest.mark.parametrize("how", CHOSEN)
-def test_nor_does_any_way_to_choose(how: str, cells: str, session: Any) -> None:
-    refused(lambda dp: CHOSEN[how](dp, CELLS[cells]), session)
+def test_selection_errors_contain_no_cells(how: str, cells: str, session: Any) -> None:
+    assert_refused(lambda dp: CHOSEN[how](dp, CELLS[cells]), session)
 
 
-def test_names_and_numbers_may_come_in_lists_of_pandas() -> None:
+def test_arguments_may_be_pandas_lists() -> None:
     made = dprelease.Session(TABLE, epsilon=9)
     frame = pd.DataFrame(FRAME.to_dict("list"))
     frame.dp.use(made)
@@ -156,7 +156,7 @@ OTHER_KINDS: dict[str, Callable[[pd.DataFrame], object]] = {
 
 
 @pytest.mark.parametrize("name", OTHER_KINDS)
-def test_another_kind_is_a_type_error_in_our_words(name: str) -> None:
+def test_wrong_types_raise_type_errors_without_cells(name: str) -> None:
     frame = pd.DataFrame({"state": ["secret"]})
     with pytest.raises(TypeError, match=f"DP-SESSION-016.*{name.split()[0]}") as caught:
         OTHER_KINDS[name](frame)

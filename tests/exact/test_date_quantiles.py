@@ -56,21 +56,21 @@ FRAMES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("stored", FRAMES)
-def test_every_stored_type_has_the_same_days(stored: str) -> None:
+def test_date_quantiles_are_equal_for_every_stored_type(stored: str) -> None:
     wanted, found = exact(query(), FRAMES["date32"]()), exact(query(), FRAMES[stored]())
     assert {name: v.tolist() for name, v in found.items()} == {
         name: v.tolist() for name, v in wanted.items()
     }
 
 
-def test_texts_in_a_declared_format() -> None:
+def test_date_quantiles_of_texts_in_a_declared_format() -> None:
     texts = [None if day is None else f"{day:%d.%m.%Y}" for day in DAYS]
     frame = pd.DataFrame({"d": texts})
     wanted, found = exact(query(), arrow(pa.date32())), exact(query(format="%d.%m.%Y"), frame)
     assert found["low"].tolist() == wanted["low"].tolist()
 
 
-def test_no_value_stops_a_run() -> None:
+def test_invalid_dates_do_not_stop_a_run() -> None:
     """Nor do infinite dates, which DuckDB has. An instant counts as its day."""
     odd = ["infinity", "-infinity", "", "2020-02-30", "1970-01-02 10:00", "9999999-01-01", "x"]
     frame = pd.DataFrame({"d": [*odd, "1970-01-01"]})
@@ -82,8 +82,8 @@ def test_no_value_stops_a_run() -> None:
     "day", [FIRST - timedelta(days=1), LAST + timedelta(days=1), date(1, 1, 1)]
 )
 @pytest.mark.parametrize("fill", ["drop", "1970-01-02"])
-def test_a_day_outside_the_bounds_is_missing(day: date, fill: str) -> None:
-    """Whether it is stored or computed."""
+def test_dates_outside_the_bounds_are_missing(day: date, fill: str) -> None:
+    """Stored and computed dates alike."""
     columns = {"d": {**COLUMN, "fill": fill}, "wide": {"type": "date"}}
     measured = {"m": {"median": "d"}}
     query = ask(declare(columns), measured)
@@ -98,7 +98,7 @@ def test_a_day_outside_the_bounds_is_missing(day: date, fill: str) -> None:
     assert exact(computed, frame)["m"].tolist() == wanted
 
 
-def test_the_longest_bounds() -> None:
+def test_quantiles_of_the_widest_date_bounds() -> None:
     columns = {"d": {"type": "date", "lower": "0001-01-01", "upper": "9999-12-31"}}
     found = ask(declare(columns), {"m": {"median": "d", "interval": False}})
     scores = exact(found, pd.DataFrame({"d": ["0001-01-01", "9999-12-31", "1970-01-01"]}))["m"][0]
@@ -113,7 +113,7 @@ def test_dates_have_no_sums(word: str) -> None:
         ask(declare({"d": COLUMN}), {"m": {word: "d"}})
 
 
-def test_dates_without_bounds() -> None:
+def test_quantiles_of_dates_without_bounds_are_refused() -> None:
     with pytest.raises(QueryError, match="DP-QUERY-003"):
         ask(declare({"d": {"type": "date"}}), {"m": {"median": "d"}})
 
@@ -123,6 +123,6 @@ def test_dates_without_bounds() -> None:
     [{"non_negative": True}, {"round_to": 7}, {"bottom_code": 3}, {"suppress_above": "30 %"}, {"decimals": 1}],
     ids=str,
 )  # fmt: skip
-def test_options_of_numbers(option: dict[str, Any]) -> None:
+def test_numeric_options_of_date_quantiles_are_refused(option: dict[str, Any]) -> None:
     with pytest.raises(QueryError, match="DP-QUERY-019"):
         ask(declare({"d": COLUMN}), {"m": {"median": "d", **option}})

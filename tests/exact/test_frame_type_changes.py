@@ -1,4 +1,4 @@
-"""Values in the types of polars and Arrow mean the same in every frame, and refusals see no cell."""
+"""Values of polars and Arrow types are read equally in every frame; types alone are refused."""
 
 from __future__ import annotations
 
@@ -14,8 +14,16 @@ import pyarrow as pa
 import pytest
 
 from dprelease.errors import DataError
-from tests.exact.test_meanings import COLUMNS, meanings
-from tests.exact.test_twins_of_types import HEADER, ODD, ROWS, STORED, UNIT, alone, answers
+from tests.exact.test_column_type_changes import (
+    HEADER,
+    ODD,
+    ROWS,
+    STORED,
+    UNIT,
+    answers,
+    line_vectors,
+)
+from tests.exact.test_value_conversion import COLUMNS, meanings
 
 FRAMES: dict[str, Callable[[pl.DataFrame], Any]] = {
     "eager": lambda frame: frame,
@@ -66,7 +74,7 @@ def meaning(name: str, frame: Any) -> list[Any] | str:
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("kind", VALUES)
-def test_a_value_means_the_same_in_every_frame(kind: str) -> None:
+def test_values_are_equal_in_every_kind_of_frame(kind: str) -> None:
     cells, physical = VALUES[kind]
     for name in COLUMNS:
         frame = pl.DataFrame({name: pl.Series(cells, dtype=physical)})
@@ -80,7 +88,7 @@ def test_a_value_means_the_same_in_every_frame(kind: str) -> None:
                 assert is_refused == isinstance(found["table"], str)
 
 
-def test_what_texts_and_numbers_mean() -> None:
+def test_polars_texts_numbers_and_dates_are_read() -> None:
     for kind in ("String", "Categorical"):
         frame = pl.DataFrame({"code": pl.Series(["1", "a", None, "x"], dtype=getattr(pl, kind))})
         assert meaning("code", frame.lazy())[:3] == ["1", "a", None]
@@ -91,7 +99,7 @@ def test_what_texts_and_numbers_mean() -> None:
 @pytest.mark.share(0.5, by="form")
 @pytest.mark.parametrize("kind", REFUSED)
 @pytest.mark.parametrize("form", ["eager", "lazy"])
-def test_types_that_are_refused_whatever_the_cells(kind: str, form: str) -> None:
+def test_unsupported_polars_types_are_refused(kind: str, form: str) -> None:
     cells, physical = REFUSED[kind]
     for name in COLUMNS:
         for some in (cells, cells[1:], []):
@@ -109,7 +117,7 @@ def read(lines: list[str], form: str) -> Any:
 
 
 @cache
-def together(form: str, by_id: bool) -> dict[str, Any]:
+def vectors_of_all_rows(form: str, by_id: bool) -> dict[str, Any]:
     return answers_of(ROWS, form, by_id)
 
 
@@ -118,17 +126,17 @@ def answers_of(lines: list[str], form: str, by_id: bool) -> dict[str, Any]:
     return answers(read(lines, form), UNIT if by_id else {})
 
 
-def test_every_stored_column_is_read() -> None:
+def test_test_lines_have_every_column() -> None:
     assert set(read(ROWS, "eager").columns) == set(STORED)
 
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("odd", [odd for odd in ODD if odd not in OF_128_BITS])
 @pytest.mark.parametrize("form", ["eager", "lazy"])
-def test_a_line_of_a_csv_file_changes_its_own_cells_alone(form: str, odd: str) -> None:
-    """Whatever types polars gives all columns for its sake; or all its lines are refused."""
+def test_line_read_by_polars_changes_only_its_own_cells(form: str, odd: str) -> None:
+    """Whatever types polars infers because of it; or the type is refused."""
     by_id = odd == "nothing"
-    before, own = together(form, by_id), alone(ODD[odd], by_id)
+    before, own = vectors_of_all_rows(form, by_id), line_vectors(ODD[odd], by_id)
     after = answers_of([*ROWS, ODD[odd]], form, by_id)
     assert {name: (v - before[name]).tolist() for name, v in after.items()} == {
         name: v.tolist() for name, v in own.items()

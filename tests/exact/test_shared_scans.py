@@ -1,4 +1,4 @@
-"""Tables that are read by one scan are those that are read one by one, to the bit."""
+"""Tables read by one scan equal those that are read one by one, bit by bit."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def frame_of(rows: Sequence[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), TYPES)
 
 
-def asked(declared: Declared, name: str, keys: Sequence[str], columns: Sequence[str],
+def build_query(declared: Declared, name: str, keys: Sequence[str], columns: Sequence[str],
           where: str | None) -> Query:  # fmt: skip
     query = ask(declared, {c: dict(ASKED[c]) for c in columns}, list(keys), where)
     return replace(query, name=name)
@@ -145,11 +145,9 @@ RANKS = [
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @example(ODD, RANKS, 2**18, categories.COMPARED)
 @example(ODD, RANKS, 40, 0)
-def test_every_number_is_that_of_the_query_alone(
-    rows: Any, asks: Any, most: int, compared: int
-) -> None:
+def test_shared_scans_give_the_same_vectors(rows: Any, asks: Any, most: int, compared: int) -> None:
     declared = declare(COLUMNS)
-    queries = [asked(declared, f"q{i}", *one) for i, one in enumerate(asks)]
+    queries = [build_query(declared, f"q{i}", *one) for i, one in enumerate(asks)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scan_planning, "MOST_CELLS", most)  # few tables are joint ones, some, or all
         patch.setattr(categories, "COMPARED", compared)  # where more are looked up in tables
@@ -166,17 +164,17 @@ ASKS = (
 )
 
 
-def asks() -> list[Query]:
+def build_queries() -> list[Query]:
     declared = declare(COLUMNS)
-    return [asked(declared, f"q{i}", *one) for i, one in enumerate(ASKS)]
+    return [build_query(declared, f"q{i}", *one) for i, one in enumerate(ASKS)]
 
 
-def together(queries: Sequence[Query]) -> list[Any]:
+def shared_answers(queries: Sequence[Query]) -> list[Any]:
     return answers(queries, frame_of(ODD), together=True)
 
 
-def test_one_scan_reads_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = answers(asks(), frame_of(ODD), together=False)
+def test_one_scan_reads_all_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = answers(build_queries(), frame_of(ODD), together=False)
     read = 0
     scan = Engine._scan_joint_tables
 
@@ -189,12 +187,12 @@ def test_one_scan_reads_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         Engine, "_read_table", lambda self, query: pytest.fail("a table was read alone")
     )
-    assert together(asks()) == alone
+    assert shared_answers(build_queries()) == alone
     assert read == 1
 
 
-def test_planted_faults_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = answers(asks(), frame_of(ODD), together=False)
+def test_planted_faults_in_shared_scans_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = answers(build_queries(), frame_of(ODD), together=False)
     faults: dict[str, tuple[Any, str, Any]] = {
         "rows that one key drops are lost to all tables": (
             scan_planning.Joint, "space",
@@ -219,25 +217,27 @@ def test_planted_faults_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
         with monkeypatch.context() as patch:
             patch.setattr(where, what, fault)
             try:
-                wrong = together(asks()) != alone
+                wrong = shared_answers(build_queries()) != alone
             except (ValueError, IndexError, DataError):
                 wrong = True  # numbers that don't fit their tables
             assert wrong, name
 
 
-def test_too_many_rows_are_read_table_by_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sums of more rows might not fit 64 bits; the engine has 128."""
-    alone = answers(asks(), frame_of(ODD), together=False)
+def test_too_many_rows_are_not_scanned_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums of more rows might not fit 64 bits; DuckDB alone uses 128."""
+    alone = answers(build_queries(), frame_of(ODD), together=False)
     monkeypatch.setattr(shared_scan, "MOST_ROWS", len(ODD) - 1)
-    assert together(asks()) == alone
+    assert shared_answers(build_queries()) == alone
 
 
-def test_tables_are_compared_with_those_that_they_could_share_alone(
+def test_planning_compares_only_tables_that_can_share(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A release may have thousands of tables: their number is not squared."""
+    """A release may have thousands of tables: the time is not quadratic."""
     declared, compared = declare(COLUMNS), 0
-    queries = [asked(declared, f"q{i}", (), ("n", "middle"), f"age <> {i}") for i in range(100)]
+    queries = [
+        build_query(declared, f"q{i}", (), ("n", "middle"), f"age <> {i}") for i in range(100)
+    ]
     grown = scan_planning.Joint.with_part
 
     def counting(self: scan_planning.Joint, part: scan_planning.Part) -> int:
@@ -252,10 +252,10 @@ def test_tables_are_compared_with_those_that_they_could_share_alone(
     assert compared == 200  # each twin with the joint table of the first
 
 
-def test_wide_rows_come_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is held of them at a time does not grow with the number of tables."""
+def test_wide_rows_are_read_in_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memory does not grow with the number of tables."""
     declared, largest = declare(COLUMNS), 0
-    wide = [asked(declared, f"q{i}", (), ("n",), f"age <> {i}") for i in range(64)]
+    wide = [build_query(declared, f"q{i}", (), ("n",), f"age <> {i}") for i in range(64)]
     frame = pa.table({"age": pa.array([i % 5 for i in range(10_000)], pa.int32())})
     alone = answers(wide, frame, together=False)
     real = Engine._scan_joint_tables
@@ -283,16 +283,16 @@ def test_wide_rows_come_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None
     assert 0 < largest <= 64 * 2**11
 
 
-def test_what_is_read_alone_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reasons_for_separate_scans_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     declared, other = declare(COLUMNS), declare(COLUMNS)
     monkeypatch.setattr(scan_planning, "MOST_NUMBERS", 400)
     queries = [
-        asked(declared, "ids", ("state",), ("kinds", "n"), None),
-        asked(declared, "wide", ("state",), ("most",), None),
-        asked(declared, "large", ("state", "race", "sex", "adult", "age"), ("n",), None),
-        asked(other, "other", ("state",), ("n",), None),
-        asked(declared, "a", ("state",), ("n",), None),
-        asked(declared, "b", ("sex",), ("n",), None),
+        build_query(declared, "ids", ("state",), ("kinds", "n"), None),
+        build_query(declared, "wide", ("state",), ("most",), None),
+        build_query(declared, "large", ("state", "race", "sex", "adult", "age"), ("n",), None),
+        build_query(other, "other", ("state",), ("n",), None),
+        build_query(declared, "a", ("state",), ("n",), None),
+        build_query(declared, "b", ("sex",), ("n",), None),
     ]
     found, reasons = scan_planning.plan_scans(queries)
     assert [{part.query.name for part in scan.parts} for scan in found] == [{"a", "b"}]
@@ -304,9 +304,11 @@ def test_what_is_read_alone_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
     }
 
 
-def test_a_scan_holds_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Joint tables and what is added up from them, in as many scans as that takes."""
-    queries = asks() + [replace(query, name=f"{query.name} again") for query in asks()]
+def test_scans_stay_within_the_memory_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Joint tables and the sums over them, in as many scans as needed."""
+    queries = build_queries() + [
+        replace(query, name=f"{query.name} again") for query in build_queries()
+    ]
     for most in (500, 1_000, 10_000):
         monkeypatch.setattr(scan_planning, "MOST_NUMBERS", most)
         found, _ = scan_planning.plan_scans(queries)
@@ -318,8 +320,8 @@ def test_a_scan_holds_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> No
         assert answers(queries, frame_of(ODD), together=True) == alone
 
 
-def test_a_query_that_was_not_expected_is_read_alone() -> None:
-    queries = asks()
+def test_unexpected_query_is_read_alone() -> None:
+    queries = build_queries()
     with Engine.open(queries[0].declared, frame_of(ODD)) as engine:
         engine.expect(queries)
         twin = replace(queries[0], measurements=queries[0].measurements[:1])
@@ -328,11 +330,11 @@ def test_a_query_that_was_not_expected_is_read_alone() -> None:
         assert first == numbers(engine.run(queries[0]), queries[0])  # asked again: read again
 
 
-def test_a_file_that_changes_meanwhile_is_refused(tmp_path: Path) -> None:
+def test_file_that_changes_before_the_scan_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(frame_of(ODD), path)
     declared = declare(COLUMNS, source=str(path))
-    queries = [asked(declared, f"q{i}", *one) for i, one in enumerate(ASKS)]
+    queries = [build_query(declared, f"q{i}", *one) for i, one in enumerate(ASKS)]
     with Engine.open(declared) as engine:
         engine.expect(queries)
         pq.write_table(frame_of(ODD[:2]), path)
@@ -353,10 +355,10 @@ UNITS: dict[str, dict[str, Any]] = {
     ("one", "other"), [("old", "old"), ("old", "OLD"), ("straße", "STRASSE"), ("é", "E\u0301")]
 )
 @pytest.mark.parametrize("read_as", ["key", "condition", "sum"])
-def test_names_of_computed_columns_that_are_one_to_the_engine(
+def test_computed_columns_with_equal_names_stay_apart(
     unit: str, one: str, other: str, read_as: str
 ) -> None:
-    """Each query means its own column, however alike it is called."""
+    """Each query uses its own column, even if names differ only by case."""
     declared = declare({"id": {"type": "integer"}, **COLUMNS}, **UNITS[unit])
     queries = []
     for i, (name, least) in enumerate([(one, 1), (other, 4), (one, 9)]):
@@ -378,7 +380,7 @@ def test_names_of_computed_columns_that_are_one_to_the_engine(
     assert answers(queries, frame, together=True) == answers(queries, frame, together=False)
 
 
-def test_many_small_keys_are_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_small_keys_share_a_scan(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells for rows that a key drops are planned only where a table without it needs them."""
     monkeypatch.setattr(scan_planning, "MOST_NUMBERS", 4 * 2**8)
     flags = {f"b{i}": {"type": "boolean"} for i in range(8)}
@@ -404,7 +406,7 @@ NAN = float("nan")
 WAYS = ("one file", "groups of rows", "two files", "two types", "no statistics", "a database")
 
 
-def stored(way: str, first: list[float | None], folder: Path) -> dict[str, str]:
+def write_source(way: str, first: list[float | None], folder: Path) -> dict[str, str]:
     """Return the source of these numbers and of NaN, 0.25 and 7, stored in one of the ways."""
     parts = [
         (first, pa.int32()),
@@ -432,14 +434,14 @@ def stored(way: str, first: list[float | None], folder: Path) -> dict[str, str]:
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("first", [[0.5, 0.5], [NAN, 0.5], [NAN], [None], []])
 @pytest.mark.parametrize("way", WAYS)
-def test_what_is_missing_does_not_depend_on_other_rows(
+def test_missing_values_do_not_depend_on_other_rows(
     way: str, first: list[float | None], tmp_path: Path
 ) -> None:
-    """No statistics of a file say of a value that it is no NaN."""
-    declared = declare(COLUMNS, source=stored(way, first, tmp_path))
+    """Statistics of a file do not decide whether a value is NaN."""
+    declared = declare(COLUMNS, source=write_source(way, first, tmp_path))
     wanted = 2 + sum(value == 0.5 for value in first)
     for where, least in ((None, wanted), ("pay > 1", 1)):
-        queries = [asked(declared, f"q{i}", (), ("known", "old"), where) for i in range(2)]
+        queries = [build_query(declared, f"q{i}", (), ("known", "old"), where) for i in range(2)]
         for found in (answers(queries, None, together=together) for together in (True, False)):
             assert [one["known"] for one in found] == [[least]] * 2
 
@@ -450,7 +452,7 @@ WIDER = {"text": pa.string(), "float": pa.float32(), "integer": pa.int16()}
 
 @pytest.mark.parametrize("other", WIDER)
 @pytest.mark.parametrize("source", ["path", "files"])
-def test_nan_of_another_value_does_not_count_in_files_of_several_types(
+def test_nan_counts_in_no_file_of_several_types(
     source: str, other: str, tmp_path: Path
 ) -> None:
     """With two values in a file of floats, its statistics rule out the NaN of other rows."""
@@ -474,7 +476,7 @@ def test_nan_of_another_value_does_not_count_in_files_of_several_types(
     assert found == {"without": [[3], [1], [0]], "with": [[4], [2], [0]]}
 
 
-def test_columns_that_are_called_as_the_statement_calls_its_own(tmp_path: Path) -> None:
+def test_columns_may_have_names_of_scan_columns(tmp_path: Path) -> None:
     names = ("dp_where0", "k0", "v0", "cell", "code", "value")
     columns = {name: {"type": "category", "values": ["p", "q"]} for name in names}
     frame = pd.DataFrame(

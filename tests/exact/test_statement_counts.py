@@ -1,4 +1,4 @@
-"""How many statements a release asks the engine: each takes half a millisecond, whatever it reads."""
+"""How many statements a release executes: each takes at least half a millisecond."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TABLES = {"W1_count": 0, "U1_count": 0, "W2_sum_mean": 1, "U2_sum_mean": 1, "W5_
 
 
 class Counting:
-    """A connection that notes what it is asked."""
+    """A connection that records its statements."""
 
     def __init__(self, link: duckdb.DuckDBPyConnection, asked: list[str]) -> None:
         self._link, self._asked = link, asked
@@ -40,7 +40,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return workloads.make(tmp_path_factory.mktemp("asked"), 500)
 
 
-def asked_by(folder: Path, name: str, output: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def executed_statements(
+    folder: Path, name: str, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
     asked: list[str] = []
     connect = duckdb.connect
     monkeypatch.setattr(
@@ -51,18 +53,18 @@ def asked_by(folder: Path, name: str, output: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_release_asks_no_more_than_it_needs(
+def test_release_executes_no_needless_statements(
     name: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = asked_by(folder, name, tmp_path / "out", monkeypatch)
+    asked = executed_statements(folder, name, tmp_path / "out", monkeypatch)
     assert sum("dp_keys" in sql and "CREATE" in sql for sql in asked) == TABLES[name], asked
     assert len(asked) <= SETTING_UP + TABLES[name] + 1, asked
 
 
-def test_short_lists_and_tables_say_the_same(
+def test_key_tables_are_created_without_short_lists(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As do the engines' own tests of many more cases, with either."""
+    """Tests of the engines cover both with many more cases."""
     monkeypatch.setattr(categories, "SHORT", 0)
-    asked = asked_by(folder, "U1_count", tmp_path / "out", monkeypatch)
+    asked = executed_statements(folder, "U1_count", tmp_path / "out", monkeypatch)
     assert sum("dp_keys" in sql and "CREATE" in sql for sql in asked) == 3

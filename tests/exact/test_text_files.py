@@ -1,4 +1,4 @@
-"""A text file means the same however it is written, as long as its source says how."""
+"""A text file gives the same rows in every dialect and encoding that its source declares."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ PACKED = {
 }
 
 
-def written(source: dict[str, Any], between: str | None = None, end: str = "\n") -> str:
+def csv_text(source: dict[str, Any], between: str | None = None, end: str = "\n") -> str:
     """Return the rows as a source says that they are written."""
     delimiter, quote = source.get("delimiter", ","), source.get("quote", '"')
     marks = {".": source.get("decimal", "."), ",": between or source.get("thousands") or ""}
@@ -128,7 +128,9 @@ def json_lines(rows: list[tuple[str, str, str, datetime]], end: str) -> str:
     return end.join([*(json.dumps(line, ensure_ascii=False) for line in lines), ""])
 
 
-def declared(source: dict[str, Any], folder: Path, columns: dict[str, Any] = COLUMNS) -> Declared:
+def declare_table(
+    source: dict[str, Any], folder: Path, columns: dict[str, Any] = COLUMNS
+) -> Declared:
     return table_from_mapping({"table": "t", "source": source, "columns": columns}, folder)
 
 
@@ -143,15 +145,15 @@ def exact(query: Query) -> dict[str, list[int]]:
 
 def check(source: dict[str, Any], folder: Path) -> None:
     """Assert that the source holds all rows, and all of their values."""
-    table = declared(source, folder)
+    table = declare_table(source, folder)
     assert exact(ask(table, ASKED, ["region"])) == EXPECTED
     assert exact(ask(table, {"rows": {"count": "*"}}, where=LATE)) == {"rows": [3]}
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_no_row_is_lost_in_any_dialect(dialect: str, tmp_path: Path) -> None:
+def test_all_rows_are_read_in_every_dialect(dialect: str, tmp_path: Path) -> None:
     source, how = DIALECTS[dialect]
-    text = written(source, **how)
+    text = csv_text(source, **how)
     (tmp_path / "t.csv").write_bytes(text.encode())
     check({"path": "t.csv", **source}, tmp_path)
 
@@ -161,10 +163,10 @@ def test_no_row_is_lost_in_any_dialect(dialect: str, tmp_path: Path) -> None:
     ("encoded", "packed"),
     [*itertools.product(ENCODED, [""]), *itertools.product(["UTF-8", "cp1252"], [".gz", ".zst"])],
 )
-def test_no_row_is_lost_in_any_encoding(encoded: str, packed: str, tmp_path: Path) -> None:
+def test_all_rows_are_read_in_every_encoding(encoded: str, packed: str, tmp_path: Path) -> None:
     name, codec = ENCODED[encoded]
     source, how = DIALECTS["all at once"]
-    data = PACKED[packed](written(source, **how).encode(codec))
+    data = PACKED[packed](csv_text(source, **how).encode(codec))
     (tmp_path / f"t.csv{packed}").write_bytes(data)
     check({"path": f"t.csv{packed}", **source, **({"encoding": name} if name else {})}, tmp_path)
 
@@ -175,41 +177,41 @@ def test_no_row_is_lost_in_any_encoding(encoded: str, packed: str, tmp_path: Pat
     ("encoded", "packed"),
     [*itertools.product(ENCODED, [""]), ("UTF-8 with its mark", ".gz"), ("cp1252", ".zst")],
 )
-def test_no_json_line_is_lost_in_any_encoding(
+def test_all_json_lines_are_read_in_every_encoding(
     encoded: str, packed: str, end: str, tmp_path: Path
 ) -> None:
-    """The first one begins behind the mark, which is no part of it."""
+    """The byte order mark is not part of the first line."""
     name, codec = ENCODED[encoded]
     (tmp_path / f"t.jsonl{packed}").write_bytes(PACKED[packed](json_lines(ROWS, end).encode(codec)))
     check({"path": f"t.jsonl{packed}", **({"encoding": name} if name else {})}, tmp_path)
 
 
-def test_marks_may_differ_from_file_to_file_of_a_glob(tmp_path: Path) -> None:
+def test_files_may_differ_in_byte_order_marks(tmp_path: Path) -> None:
     for part, codec in enumerate(("utf-8", "utf-8-sig")):
         rows = ROWS[2 * part : 2 * part + 2]
         (tmp_path / f"{part}.jsonl").write_bytes(json_lines(rows, "\n").encode(codec))
     check({"path": "*.jsonl"}, tmp_path)
 
 
-def test_files_of_a_glob_are_written_alike(tmp_path: Path) -> None:
-    lines = written({}).splitlines(keepends=True)
+def test_files_of_a_pattern_share_their_encoding(tmp_path: Path) -> None:
+    lines = csv_text({}).splitlines(keepends=True)
     for part, rows in enumerate((lines[1:3], lines[3:])):
         (tmp_path / f"{part}.csv").write_bytes("".join([lines[0], *rows]).encode("cp1252"))
     check({"path": "*.csv", "encoding": "cp1252"}, tmp_path)
 
 
-def test_json_lines_keep_their_own_numbers(tmp_path: Path) -> None:
+def test_json_numbers_ignore_separators(tmp_path: Path) -> None:
     rows = ['{"region": "Kärnten", "cost": 1.234}', '{"region": "Kärnten", "cost": "1 234,5"}']
     (tmp_path / "t.jsonl.gz").write_bytes(gzip.compress("\n".join(rows).encode("latin-1")))
     source = {"path": "t.jsonl.gz", "encoding": "latin-1", "decimal": ",", "thousands": " "}
-    table = declared(source, tmp_path, {"cost": COLUMNS["cost"], "region": COLUMNS["region"]})
+    table = declare_table(source, tmp_path, {"cost": COLUMNS["cost"], "region": COLUMNS["region"]})
     found = exact(ask(table, {"cost": {"sum": "cost"}}, ["region"]))
     assert found == {"cost": [5 + 4938, 0, 0]}  # quarters
 
 
 @pytest.mark.parametrize("encoding", sorted(ENCODINGS - {"utf-8"}))
-def test_bytes_that_are_unknown_spoil_their_own_line_alone(encoding: str) -> None:
-    """Whatever a line holds, the ones around it come out whole, and it does not pass for text."""
+def test_unknown_bytes_affect_only_their_own_line(encoding: str) -> None:
+    """The lines around it are complete, and the line itself is not read as text."""
     for strange in [bytes([b]) for b in range(0x80, 0x100)] + [b"\x81\x20", b"\xff\xff", b"\x8f"]:
         wide = encoding.startswith("utf-16")
         if wide:  # half a character shifts all that follow, as half of a pair does not
@@ -232,11 +234,11 @@ def test_bytes_that_are_unknown_spoil_their_own_line_alone(encoding: str) -> Non
             assert middle.decode() == expected
 
 
-def test_a_line_that_is_not_in_its_encoding_is_left_out(tmp_path: Path) -> None:
-    data = written({}).encode("cp1252").replace(b"Wien", b"W\x81en")
+def test_line_of_another_encoding_is_left_out(tmp_path: Path) -> None:
+    data = csv_text({}).encode("cp1252").replace(b"Wien", b"W\x81en")
     (tmp_path / "t.csv").write_bytes(data)
     for encoding in ("cp1252", "ascii", "utf-8"):
-        table = declared({"path": "t.csv", "encoding": encoding}, tmp_path)
+        table = declare_table({"path": "t.csv", "encoding": encoding}, tmp_path)
         rows = exact(ask(table, {"rows": {"count": "region"}}))["rows"]
         assert rows == ([3] if encoding == "cp1252" else [0])  # the others lose the accents too
 
@@ -252,13 +254,11 @@ BROKEN = {
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("packed", [".gz", ".zst"])
 @pytest.mark.parametrize("broken", BROKEN)
-def test_half_of_an_archive_is_not_taken_for_all_of_it(
-    packed: str, broken: str, tmp_path: Path
-) -> None:
-    """Nothing is found out before rows are read, but for the header."""
+def test_truncated_archives_are_refused(packed: str, broken: str, tmp_path: Path) -> None:
+    """Before rows are read, only the header is checked."""
     many = "region\n" + "".join(f"{REGIONS[i * i % 3]}{i * 7919 % 1009}\n" for i in range(200_000))
     (tmp_path / f"t.csv{packed}").write_bytes(BROKEN[broken](PACKED[packed](many.encode())))
-    table = declared({"path": f"t.csv{packed}"}, tmp_path, {"region": COLUMNS["region"]})
+    table = declare_table({"path": f"t.csv{packed}"}, tmp_path, {"region": COLUMNS["region"]})
     query = ask(table, {"rows": {"count": "*"}})
     with pytest.raises(DataError) as caught:
         exact(query)
@@ -267,8 +267,8 @@ def test_half_of_an_archive_is_not_taken_for_all_of_it(
 
 
 def test_nothing_is_copied_before_rows_are_read(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_bytes(written({}).encode("utf-16"))
-    table = declared({"path": "t.csv", "encoding": "utf-16"}, tmp_path)
+    (tmp_path / "t.csv").write_bytes(csv_text({}).encode("utf-16"))
+    table = declare_table({"path": "t.csv", "encoding": "utf-16"}, tmp_path)
     query = ask(table, ASKED, ["region"])
     with Engine.open(table) as engine:
         (given,) = engine._inputs
@@ -282,27 +282,27 @@ def test_nothing_is_copied_before_rows_are_read(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
-def test_a_change_of_the_file_is_told_although_a_copy_is_read(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_bytes(written({}).encode("latin-1"))
-    table = declared({"path": "t.csv", "encoding": "latin-1"}, tmp_path)
+def test_changed_file_is_refused_although_a_copy_is_read(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(csv_text({}).encode("latin-1"))
+    table = declare_table({"path": "t.csv", "encoding": "latin-1"}, tmp_path)
     query = ask(table, ASKED, ["region"])
     with Engine.open(table) as engine:
-        (tmp_path / "t.csv").write_bytes(written({}).encode("latin-1") + b"Wien,1,1,,\n")
+        (tmp_path / "t.csv").write_bytes(csv_text({}).encode("latin-1") + b"Wien,1,1,,\n")
         with pytest.raises(DataError, match="DP-DATA-007"):
             engine.run(query)
 
 
 @pytest.mark.parametrize("dialect", ["semicolons", "points between thousands", "all at once"])
 @pytest.mark.parametrize(("encoded", "packed"), [("UTF-8", ""), ("cp1252", ".gz")])
-def test_tasks_read_what_the_engine_reads(
+def test_spark_tasks_read_the_same_texts(
     dialect: str, encoded: str, packed: str, tmp_path: Path
 ) -> None:
     source, how = DIALECTS[dialect]
     name, codec = ENCODED[encoded]
     file = tmp_path / f"t.csv{packed}"
-    file.write_bytes(PACKED[packed](written(source, **how).encode(codec)))
+    file.write_bytes(PACKED[packed](csv_text(source, **how).encode(codec)))
     given = {"path": file.name, **source, **({"encoding": name} if name else {})}
-    table = declared(given, tmp_path)
+    table = declare_table(given, tmp_path)
     with Engine.open(table) as engine:
         engine._attempt("DP-DATA-006", State.READ, lambda _: None)
         expected = engine._connection.sql("FROM dp_source").fetchall()
@@ -341,7 +341,7 @@ NUMBERS: list[tuple[str, str | None, dict[str, float | None]]] = [
 
 
 @pytest.mark.parametrize(("decimal", "thousands", "texts"), NUMBERS)
-def test_what_a_text_says_by_the_declared_marks(
+def test_numbers_of_texts_use_the_declared_separators(
     decimal: str, thousands: str | None, texts: dict[str, float | None]
 ) -> None:
     with duckdb.connect() as link:
@@ -378,10 +378,10 @@ WRONG: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_says_nothing_is_refused(case: str) -> None:
+def test_contradictory_text_options_are_refused(case: str) -> None:
     code, source = WRONG[case]
     with pytest.raises(DpReleaseError) as caught:
-        declared(source, Path())
+        declare_table(source, Path())
     found = caught.value
     codes = [e.code for e in found.errors] if isinstance(found, Findings) else [found.code]
     assert codes == [code]
@@ -393,7 +393,7 @@ LOCAL_DAYS = ["2023-12-31", "2024-01-01", "2024-07-01"]  # the second is midnigh
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "frame"])
-def test_days_of_instants_are_local(kind: str, tmp_path: Path) -> None:
+def test_dates_of_timestamps_are_local(kind: str, tmp_path: Path) -> None:
     frame = pd.DataFrame({"day": INSTANTS})
     source: dict[str, Any] = {"path": f"t.{kind}", "time_zone": ZONE}
     instants = frame.assign(day=pd.to_datetime(frame.day, utc=True))
@@ -406,7 +406,7 @@ def test_days_of_instants_are_local(kind: str, tmp_path: Path) -> None:
     else:
         source = {"frame": "t", "time_zone": ZONE}
     days = {"type": "date", "lower": "2023-12-30", "upper": "2024-07-02"}
-    query = ask(declared(source, tmp_path, {"day": days}), {"rows": {"count": "*"}}, ["day"])
+    query = ask(declare_table(source, tmp_path, {"day": days}), {"rows": {"count": "*"}}, ["day"])
     with Engine.open(query.declared, instants if kind == "frame" else None) as engine:
         rows = engine.run(query).vector("rows")
     (key,) = query.keys.keys
@@ -422,10 +422,10 @@ UNITS = {"s": 1, "ms": 1000, "us": 10**6, "ns": 10**9}
 @pytest.mark.each
 @pytest.mark.parametrize("beside", [None, "us", "text", "ms"])
 @pytest.mark.parametrize("unit", UNITS)
-def test_instants_of_parquet_are_local_in_every_unit(
+def test_parquet_timestamps_are_local_in_every_unit(
     unit: str, beside: str | None, tmp_path: Path
 ) -> None:
-    """What the engine can't read as it is was read in the time of Greenwich."""
+    """Also timestamps that DuckDB can't read directly."""
     instants = pd.to_datetime(pd.Series(INSTANTS), utc=True)
     ends = [2**62, -(2**62)] if unit == "ms" else []  # no value stops a run
     ticks = [round(i.timestamp() * UNITS[unit]) for i in instants] + ends
@@ -437,17 +437,19 @@ def test_instants_of_parquet_are_local_in_every_unit(
         pq.write_table(pa.table({"day": other}), tmp_path / "t2.parquet")
     source = {"path": "t*.parquet", "time_zone": ZONE}
     days = {"type": "date", "lower": "2023-12-30", "upper": "2024-07-02"}
-    query = ask(declared(source, tmp_path, {"day": days}), {"rows": {"count": "*"}}, ["day"])
+    query = ask(declare_table(source, tmp_path, {"day": days}), {"rows": {"count": "*"}}, ["day"])
     rows = exact(query)["rows"]
     (key,) = query.keys.keys
     found = {(key.days[0] + timedelta(i)).isoformat(): n for i, n in enumerate(rows) if n}
     assert found == dict.fromkeys(LOCAL_DAYS, 2 if beside == "text" else 1)
 
 
-def test_local_texts_stay_as_they_are(tmp_path: Path) -> None:
-    """Only a text that says how far it is from Greenwich can be moved."""
+def test_local_timestamp_texts_are_not_converted(tmp_path: Path) -> None:
+    """Only a text with an offset from UTC is converted."""
     (tmp_path / "t.csv").write_text("at\n2024-01-01 03:00:00\n2024-01-01\n2024-01-01T08:00Z\n")
-    table = declared({"path": "t.csv", "time_zone": ZONE}, tmp_path, {"at": {"type": "timestamp"}})
+    table = declare_table(
+        {"path": "t.csv", "time_zone": ZONE}, tmp_path, {"at": {"type": "timestamp"}}
+    )
     asked = {"rows": {"count": "*"}}
     where = "at = '2024-01-01 03:00:00'"
     assert exact(ask(table, asked, where=where)) == {"rows": [2]}
@@ -455,14 +457,14 @@ def test_local_texts_stay_as_they_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("zone", ["UTC", ZONE, "Pacific/Kiritimati", "Asia/Kolkata"])
-def test_no_instant_stops_a_run_in_any_zone(zone: str, tmp_path: Path) -> None:
+def test_no_timestamp_stops_a_run_in_any_time_zone(zone: str, tmp_path: Path) -> None:
     ends = [
         "0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z", "0000-12-31T00:00:00Z",
         "9999-12-31T23:59:59-14:00", "290000-01-01T00:00:00Z", "2024-03-10T07:30:00Z", "infinity", "-infinity", "epoch",
     ]  # fmt: skip
     (tmp_path / "t.csv").write_text("\n".join(["at,day", *(f"{e},{e}" for e in ends), ""]))
     columns = {"at": {"type": "timestamp"}, "day": {"type": "date"}}
-    table = declared({"path": "t.csv", "time_zone": zone}, tmp_path, columns)
+    table = declare_table({"path": "t.csv", "time_zone": zone}, tmp_path, columns)
     found = exact(ask(table, {"at": {"count": "at"}, "day": {"count": "day"}}))
 
     def inside(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Runs over a real server: one moment for all tables, nothing told of passwords and people."""
+"""Runs over a real server: one snapshot of all tables, no passwords or values in errors."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ TOTAL = {"n": {"sum": "n"}}
 SPEC = ReleaseSpec.model_construct(engine="duckdb")
 
 
-def test_all_tables_of_a_run_are_of_one_moment(server: Server) -> None:
-    """Others write, empty and alter tables between the reading of the first and of the last."""
+def test_run_reads_one_snapshot_of_all_tables(server: Server) -> None:
+    """Other sessions change tables between the reading of the first and the last."""
     server.do(
         "CREATE TABLE one (n int)", "INSERT INTO one VALUES (1)",
         "CREATE TABLE two (n int)", "INSERT INTO two VALUES (2)",
@@ -58,9 +58,7 @@ def test_all_tables_of_a_run_are_of_one_moment(server: Server) -> None:
     assert exact(queries[1], None)["n"].tolist() == [0]
 
 
-def test_a_table_that_another_session_holds(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_locked_table_is_refused(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = dict(server_link.SETTINGS) | {"lock_timeout": "50ms"}
     monkeypatch.setattr(server_link, "SETTINGS", tuple(settings.items()))
     server.do("CREATE TABLE held (n int)")
@@ -73,8 +71,8 @@ def test_a_table_that_another_session_holds(
     assert exact(ask(declared, TOTAL), None)["n"].tolist() == [0]
 
 
-def test_a_connection_that_ends_while_rows_are_read(server: Server) -> None:
-    """The run ends with a code and none of the server's words; what it held is let go."""
+def test_connection_lost_while_reading_is_an_error(server: Server) -> None:
+    """The error has a code and none of the server's messages; locks are released."""
     server.do("CREATE TABLE cut (n int, v text)", f"INSERT INTO cut VALUES (1, '{SECRET}')")
     declared = declare({"n": WHOLE, "v": {"type": "text"}}, source=server.source("cut"))
     query = ask(declared, TOTAL)
@@ -85,12 +83,12 @@ def test_a_connection_that_ends_while_rows_are_read(server: Server) -> None:
         server.do(stop)
         with pytest.raises(DataError, match="DP-DATA-006") as caught:
             engines["q"].run(query)
-    silent(caught.value)
+    assert_no_secrets(caught.value)
     assert exact(query, None)["n"].tolist() == [1]
 
 
-def silent(error: BaseException) -> None:
-    """Nothing of an error, and of what led to it, tells the password, the host or a value."""
+def assert_no_secrets(error: BaseException) -> None:
+    """Assert that an error and its causes contain no password, host or value."""
     seen: list[BaseException] = []
     at: BaseException | None = error
     while at is not None:
@@ -114,7 +112,7 @@ WAYS_IN: dict[str, tuple[str, dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("case", WAYS_IN)
-def test_a_server_that_lets_nobody_in(
+def test_failed_login_is_refused_without_secrets(
     case: str, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     way, environment = WAYS_IN[case]
@@ -132,7 +130,7 @@ def test_a_server_that_lets_nobody_in(
     declared = declare({"n": WHOLE}, source={"path": path, "table": "t"})
     with pytest.raises(DataError, match=r"DP-DATA-024.*no connection") as caught:
         exact(ask(declared, TOTAL), None)
-    silent(caught.value)
+    assert_no_secrets(caught.value)
     assert str(server.folder) not in str(caught.value).replace(path, "")
 
 
@@ -164,10 +162,10 @@ columns:
 """
 
 
-def test_a_release_over_a_service(
+def test_release_over_a_service_writes_no_secrets(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From check to verify; neither password nor host are in any file that it writes."""
+    """From check to verify, no file that is written contains the password or the host."""
     server.do(
         "CREATE SCHEMA office",
         "CREATE TABLE office.people (sex char(3), area text)",
@@ -201,7 +199,7 @@ def test_a_release_over_a_service(
         assert str(server.folder).encode() not in held, path
 
 
-def test_a_fork_leaves_its_parents_connection_alone(server: Server) -> None:
+def test_fork_does_not_close_the_parents_connection(server: Server) -> None:
     server.do("CREATE TABLE forked (n int)", "INSERT INTO forked VALUES (4)")
     query = ask(declare({"n": WHOLE}, source=server.source("forked")), TOTAL)
     with open_engines([query], {}, SPEC) as engines:

@@ -69,8 +69,8 @@ def _number(row: Row, name: str) -> float | None:
     return None if value is None or math.isnan(value) or value in codes else float(value)
 
 
-def _known(compute: Callable[..., float], *values: float | None) -> float | None:
-    """Return what IEEE arithmetic makes of values; None if one is missing, or for NaN."""
+def _ieee_result(compute: Callable[..., float], *values: float | None) -> float | None:
+    """Return the IEEE result for these values; None if one is missing, or for NaN."""
     if None in values:
         return None
     found = compute(*values)
@@ -90,8 +90,8 @@ def _word(n: float | None, k: str | None) -> str | None:
 def with_computed(row: Row) -> Row:
     """Return a row with the computed columns, by plain Python."""
     n, x = _number(row, "n"), _number(row, "x")
-    pay = _known(lambda a, b: a * b, n, x)
-    ratio = None if n == 0 else _known(lambda a, b: a / b, x, n)
+    pay = _ieee_result(lambda a, b: a * b, n, x)
+    ratio = None if n == 0 else _ieee_result(lambda a, b: a / b, x, n)
     whole = x if x is None or math.isinf(x) else float(math.floor(x))
     high = None if pay is None else 10 <= pay < 61
     # As a label, too, a missing value lies in the declared cell, and beyond the edges is nothing.
@@ -100,7 +100,7 @@ def with_computed(row: Row) -> Row:
     elif not -20 <= pay < 61:
         high = None
     hit = True if high or row["flag"] else (None if None in (high, row["flag"]) else False)
-    twice = _known(lambda a, b: a + b, pay, ratio)
+    twice = _ieee_result(lambda a, b: a + b, pay, ratio)
     found = {"pay": pay, "ratio": ratio, "whole": whole, "word": _word(n, row["k"])}
     return {**row, **found, "hit": hit, "twice": twice}
 
@@ -121,7 +121,7 @@ def build(
 @pytest.mark.parametrize("unit", UNITS[:3], ids=str)
 @examples(7)
 @given(rows=TABLES, in_query=st.booleans())
-def test_sql_equals_the_reference(
+def test_computed_columns_equal_the_reference(
     unit: Row, by: list[str], rows: list[Row], in_query: bool
 ) -> None:
     query = build(unit, by, in_query=in_query)
@@ -149,10 +149,10 @@ def test_conditions_on_computed_columns(rows: list[Row]) -> None:
 )
 @examples(3)
 @given(rows=st.lists(ROWS, max_size=8), others=st.lists(ROWS, min_size=1, max_size=3))
-def test_no_unit_moves_more_than_is_claimed(
+def test_computed_columns_keep_the_claimed_sensitivity(
     unit: Row, by: list[str], neighbours: Neighbours, rows: list[Row], others: list[Row]
 ) -> None:
-    """Each unit is removed in turn, or gives way to another one with other rows."""
+    """Each person is removed in turn, or replaced by another one."""
     query = build(unit, by, neighbours=neighbours)
     new = [] if neighbours is Neighbours.ADD_REMOVE else (others if unit else others[:1])
     whole = exact(query, as_table(rows))
@@ -196,8 +196,8 @@ TOTAL = {
 @pytest.mark.parametrize(
     ("kind", "expression"), [(k, e) for k, texts in TOTAL.items() for e in texts]
 )
-def test_no_value_stops_an_expression(kind: str, expression: str) -> None:
-    """Every expression is total, whatever type it is read as, and looks at one row alone."""
+def test_no_value_makes_an_expression_fail(kind: str, expression: str) -> None:
+    """Every expression has a value for every row of any type, and reads only that row."""
     more = {"lower": -5, "upper": 5} if kind in ("integer", "number") else {}
     computed = {"v": {"expression": expression, "type": kind, **more}}
     measurement = {"m": {"sum": "v"}} if more else {"m": {"count": "v"}}
@@ -206,8 +206,8 @@ def test_no_value_stops_an_expression(kind: str, expression: str) -> None:
     assert whole == sum(exact(query, POISON.slice(i, 1))["m"] for i in range(4))
 
 
-def test_a_sum_is_clamped_after_the_computation() -> None:
-    """1e300 hours at 1e300 are infinitely many; nobody adds more than the bound."""
+def test_computed_values_are_clamped_after_the_computation() -> None:
+    """1e300 hours at 1e300 are infinite; nobody adds more than the bound."""
     columns = {"h": {"type": "number"}, "r": {"type": "number"}}
     pay = {"expression": "h * r", "type": "number", "lower": 0, "upper": 100, "step": 1}
     query = ask(declare({**columns, "pay": pay}), {"pay": {"sum": "pay"}})

@@ -1,4 +1,4 @@
-"""Cells of a level above the last: added up once, for the tables by some of their keys."""
+"""Cells of upper levels are added up once for all tables with some of their keys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from dprelease.exact.duckdb import Engine
 from dprelease.query.resolve import Query
 from dprelease.statements.coarser import FINEST_RELATION, LEVEL_RELATION
-from tests.exact.families import SUMS, TYPES, family, unit_of, wanted
+from tests.exact.families import SUMS, TYPES, family, reference_vectors, unit_of
 from tests.exact.reference import Row
 
 ASKED = (
@@ -46,11 +46,11 @@ def tables(engine: Engine) -> set[str]:
 
 
 @pytest.mark.parametrize("unit", ["", unit_of(2, 2)])
-def test_a_level_is_added_up_once_and_all_is_dropped(unit: str) -> None:
-    """In any order of tables; again after all was let go, which leaves nothing behind."""
+def test_levels_are_added_up_once_and_then_dropped(unit: str) -> None:
+    """In any order of tables, and again after all temporary tables are dropped."""
     made: list[tuple[str, ...]] = []
     queries = family(ASKED, SUMS, unit)
-    expected = wanted(queries, ROWS)
+    expected = reference_vectors(queries, ROWS)
     rows = pa.Table.from_pylist(
         [{k: row.get(k) for k in TYPES.names} for row in ROWS], schema=TYPES
     )

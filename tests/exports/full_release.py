@@ -1,4 +1,4 @@
-"""A release with everything that a format has to carry, and all that can be said of it."""
+"""A release with everything that a format has to carry, and its metadata."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AREAS = ["Bern Stadt", "65+", "NA", "_x0041_", "Zürich", "A,B", 'say "x"', "�
 """Values that CSV, pandas or SDMX could take for something else."""
 
 
-def both(text: str) -> str:
+def in_two_languages(text: str) -> str:
     """Return a label in two languages."""
     return json.dumps(
         {"en": f"{text} <en> & 'it'", "de": f"{text} auf Deutsch"}, ensure_ascii=False
@@ -32,22 +32,22 @@ columns:
   person: {{type: integer}}
   area:
     type: category
-    label: {both("Area")}
-    description: {both("Where they live")}
-    footnotes: [{both("As of January")}]
-    values: {{{", ".join(f"{json.dumps(area, ensure_ascii=False)}: {both(area)}" for area in AREAS)}}}
-  Größe: {{type: category, values: {{klein: {both("small")}, groß: {both("tall")}}}}}
-  old: {{type: boolean, label: {both("Old")}, labels: {{"true": {both("yes")}, "false": {both("no")}}}}}
+    label: {in_two_languages("Area")}
+    description: {in_two_languages("Where they live")}
+    footnotes: [{in_two_languages("As of January")}]
+    values: {{{", ".join(f"{json.dumps(area, ensure_ascii=False)}: {in_two_languages(area)}" for area in AREAS)}}}
+  Größe: {{type: category, values: {{klein: {in_two_languages("small")}, groß: {in_two_languages("tall")}}}}}
+  old: {{type: boolean, label: {in_two_languages("Old")}, labels: {{"true": {in_two_languages("yes")}, "false": {in_two_languages("no")}}}}}
   year: {{type: integer, lower: -1, upper: 2}}
   day: {{type: date, lower: 2024-01-01, upper: 2024-01-03}}
-  job: {{type: category, values: {{cook: {both("Cook")}, "sea man": {both("Sailor")}}}}}
+  job: {{type: category, values: {{cook: {in_two_languages("Cook")}, "sea man": {in_two_languages("Sailor")}}}}}
   pay: {{type: number, lower: 0, upper: 50, step: 0.5, unit: EUR}}
 """
 ABOUT = f"""\
 about:
   languages: [en, de]
-  title: {both("People & pay")}
-  description: {both("People by area.")}
+  title: {in_two_languages("People & pay")}
+  description: {in_two_languages("People by area.")}
   publisher: Office of Statistics
   contact: data@office.example
   licence: CC-BY-4.0
@@ -56,7 +56,7 @@ about:
   version: "1.2"
   replaces: https://office.example/people/2023
   methodology: https://office.example/methods
-  notes: [{both("Invented people.")}]
+  notes: [{in_two_languages("Invented people.")}]
 """
 QUERIES = f"""\
 title: People & pay
@@ -65,25 +65,25 @@ budget: {{epsilon: 8, delta: 1e-8}}
 mechanism: laplace
 queries:
   by_area:
-    label: {both("People by area")}
-    description: {both("Of all ages")}
-    footnotes: [{both("Rounded by nobody")}]
+    label: {in_two_languages("People by area")}
+    description: {in_two_languages("Of all ages")}
+    footnotes: [{in_two_languages("Rounded by nobody")}]
     from: people
     group_by: [area, Größe]
     columns:
-      n: {{count: "*", margin: 0.9, suppress_below: 2, weight: 9, label: {both("People")}}}
-      pay: {{sum: pay, margin: true, weight: 9, label: {both("Pay")}}}
-      paid: {{mean: pay, margin: true, decimals: 1, label: {both("Mean pay")}}}
-      coded: {{count: "*", bottom_code: 1, top_code: 4, labels: true, non_negative: true, label: {both("Coded")}}}
+      n: {{count: "*", margin: 0.9, suppress_below: 2, weight: 9, label: {in_two_languages("People")}}}
+      pay: {{sum: pay, margin: true, weight: 9, label: {in_two_languages("Pay")}}}
+      paid: {{mean: pay, margin: true, decimals: 1, label: {in_two_languages("Mean pay")}}}
+      coded: {{count: "*", bottom_code: 1, top_code: 4, labels: true, non_negative: true, label: {in_two_languages("Coded")}}}
   by_kind:
     from: people
     group_by: [old, year, day]
     columns:
-      n: {{count: "*", label: {both("People")}}}
-      job: {{mode: job, mechanism: permute_and_flip, label: {both("Job")}}}
+      n: {{count: "*", label: {in_two_languages("People")}}}
+      job: {{mode: job, mechanism: permute_and_flip, label: {in_two_languages("Job")}}}
   total:
     from: people
-    columns: {{n: {{count: "*", label: {both("All people")}}}}}
+    columns: {{n: {{count: "*", label: {in_two_languages("All people")}}}}}
   agreed:
     from: people
     cube: [Größe, old]
@@ -94,7 +94,7 @@ output: out
 RELEASE = QUERIES + ABOUT
 
 
-def written(folder: Path, release: str = RELEASE) -> Path:
+def write_release(folder: Path, release: str = RELEASE) -> Path:
     """Return the release file, written with its table and invented people."""
     folder.mkdir(parents=True, exist_ok=True)
     lines = ["person,area,Größe,old,year,day,job,pay"]
@@ -109,13 +109,13 @@ def written(folder: Path, release: str = RELEASE) -> Path:
     return folder / "release.yaml"
 
 
-def published(folder: Path, release: str = RELEASE) -> PublishedRelease:
-    """Return such a release, drawn from a stream that repeats."""
-    return described(read_declaration(written(folder, release)))
+def publish_release(folder: Path, release: str = RELEASE) -> PublishedRelease:
+    """Publish such a release with repeatable noise, and return it with its metadata."""
+    return release_with_metadata(read_declaration(write_release(folder, release)))
 
 
-def described(declaration: Declaration) -> PublishedRelease:
-    """Publish a declared release; return it with what is said of it."""
+def release_with_metadata(declaration: Declaration) -> PublishedRelease:
+    """Publish a declared release, and return it with its metadata."""
     out = run(declaration, bits=Keyed("exports"))
     record = read_any_manifest(out)
     queries, plan = prepare(declaration)

@@ -1,4 +1,4 @@
-"""Twins through pandas: a row that changes the type of every column changes its own cells alone."""
+"""A row that changes the types of all columns in pandas changes only its own cells."""
 
 from __future__ import annotations
 
@@ -109,11 +109,11 @@ def answers(frame: object, unit: dict[str, Any], source: str | None = None) -> d
             query = ask(declared, asked["columns"], asked.get("by"), asked.get("where"))
             table = engine.run(query)
             for measurement in query.measurements:
-                found[f"{name}.{measurement.name}"] = held(table, measurement)
+                found[f"{name}.{measurement.name}"] = vector_or_counts(table, measurement)
     return found
 
 
-def held(table: ExactTable, measurement: Measurement) -> Any:
+def vector_or_counts(table: ExactTable, measurement: Measurement) -> Any:
     """Return a vector, or for a quantile the number of rows with each candidate."""
     if not measurement.is_choice:
         return table.vector(measurement.name)
@@ -127,7 +127,7 @@ def read(lines: list[str], reader: str) -> pd.DataFrame:
 
 
 @cache
-def alone(line: str, by_id: bool) -> dict[str, Any]:
+def line_vectors(line: str, by_id: bool) -> dict[str, Any]:
     """Return what one line adds, read as the texts that stand there."""
     with TemporaryDirectory() as folder:
         path = Path(folder, "t.csv")
@@ -136,24 +136,22 @@ def alone(line: str, by_id: bool) -> dict[str, Any]:
 
 
 @cache
-def together(reader: str, by_id: bool) -> dict[str, Any]:
+def vectors_of_all_rows(reader: str, by_id: bool) -> dict[str, Any]:
     return answers(read(ROWS, reader), UNIT if by_id else {})
 
 
-def test_lines_mean_something() -> None:
-    found = together("plain", False)
+def test_test_lines_count_in_cells() -> None:
+    found = vectors_of_all_rows("plain", False)
     assert [found[f"{name}.n"].sum() for name in ("codes", "padded", "truth", "days")] == [60] * 4
     assert (found["noon.n"].sum(), found["words.n"].sum()) == (12, 20)
 
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize(("reader", "odd", "by_id"), CASES)
-def test_a_line_of_a_csv_file_changes_its_own_cells_alone(
-    reader: str, odd: str, by_id: bool
-) -> None:
-    """Whatever types pandas gives all columns for its sake."""
+def test_line_read_by_pandas_changes_only_its_own_cells(reader: str, odd: str, by_id: bool) -> None:
+    """Whatever types pandas infers because of it."""
     frame = read([*ROWS, ODD[odd]], reader)
-    before, own = together(reader, by_id), alone(ODD[odd], by_id)
+    before, own = vectors_of_all_rows(reader, by_id), line_vectors(ODD[odd], by_id)
     after = answers(frame, UNIT if by_id else {})
     assert {name: (v - before[name]).tolist() for name, v in after.items()} == {
         name: v.tolist() for name, v in own.items()
@@ -162,20 +160,20 @@ def test_a_line_of_a_csv_file_changes_its_own_cells_alone(
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("odd", [odd for odd in ODD if odd != "endless digits"])
-def test_a_parquet_file_beside_others_changes_its_own_cells_alone(odd: str, tmp_path: Path) -> None:
-    """One file written with other types, and one file whose types the line changes."""
+def test_parquet_types_of_one_file_change_only_its_cells(odd: str, tmp_path: Path) -> None:
+    """One of two files has other types because of the line."""
     read(ROWS[:30], "plain").to_parquet(tmp_path / "t1.parquet")
     read([*ROWS[30:], ODD[odd]], "plain").to_parquet(tmp_path / "t2.parquet")
-    after, own = answers(None, {}, str(tmp_path / "t*.parquet")), alone(ODD[odd], False)
-    before = together("plain", False)
+    after, own = answers(None, {}, str(tmp_path / "t*.parquet")), line_vectors(ODD[odd], False)
+    before = vectors_of_all_rows("plain", False)
     assert {name: (v - before[name]).tolist() for name, v in after.items()} == {
         name: v.tolist() for name, v in own.items()
     }
 
 
 @pytest.mark.parametrize("cell", ["unknown", True, 1.5, [1], "\ud800", pd.NaT, 10**400])
-def test_a_cell_of_another_kind_among_objects(cell: object) -> None:
-    """Days become objects for its sake, and a category that is no text is none."""
+def test_odd_cell_among_objects_changes_no_other_cell(cell: object) -> None:
+    """Dates become objects because of it, and it is no category."""
     days = pd.to_datetime(["2020-01-02", "2020-01-03", "2020-01-03"])
     plain = {"day": days, "code": [1, 2, 2], "truth": [True, False, False]}
     columns = {name: COLUMNS[name] for name in plain}

@@ -1,4 +1,4 @@
-"""Margins cover as often as they say: exact binomial bands over thousands of independent releases.
+"""Margins have the declared coverage: exact binomial bands over thousands of releases.
 
 A forest of equal trees is as many releases of one: each area's and cell's coverages are independent.
 """
@@ -21,7 +21,7 @@ from dprelease.consistency.standard_errors import half_widths
 from dprelease.consistency.structure import NoiseMoments, Structure
 from dprelease.consistency.tree import Tree
 from dprelease.consistency.variances import Variances
-from tests.consistency.families import marginal, noised, true_tables
+from tests.consistency.families import marginal, noisy_tables, true_tables
 
 RELEASES = 5000
 SIZES = (2, 3)
@@ -59,7 +59,7 @@ def coverages(seed=0):
     """Return (level, table, area, how many releases each cell's margin and cut interval cover)."""
     rng = np.random.default_rng(seed)
     structure, truth, counts = forest(rng)
-    measured = noised(structure, rng, truth)
+    measured = noisy_tables(structure, rng, truth)
     known = Variances(structure)
 
     def read(level, table, start, stop):
@@ -90,7 +90,7 @@ def coverages(seed=0):
 
 
 def failures(found):
-    """Return every cell whose coverage is not what it says."""
+    """Return every cell whose coverage differs from the declared one."""
     low = binom.ppf(WRONG, RELEASES, 0.95 - NEAR)
     high = binom.ppf(1 - WRONG, RELEASES, 0.95 + NEAR)
     bad = []
@@ -100,7 +100,7 @@ def failures(found):
     return bad
 
 
-def test_margins_cover_as_often_as_they_say():
+def test_margins_of_estimates_have_the_declared_coverage():
     assert failures(coverages()) == []
 
 
@@ -113,7 +113,7 @@ kept = standard_errors.cell_coefficients
 
 
 def equal_shares(self, level, start, stop):
-    """Divide differences equally, whatever the variances are."""
+    """Divide differences equally, ignoring the variances."""
     weights = true_shares(self, level, start, stop)[0]
     parents = self.tree.parents[level - 1][start:stop]
     fan = self.tree.fan(level - 1)[parents]
@@ -134,27 +134,27 @@ FAULTS = {
     "gains that are not those of the variances": (
         passes,
         "_child_differences",
-        lambda one, level, nodes, above, apart: _equal(one, level, nodes, above, apart),
+        lambda one, level, nodes, above, apart: _divide_equally(one, level, nodes, above, apart),
     ),
 }
 true_shared = passes._child_differences
 
 
-class Equally(variances.SpaceVariances):
+class EqualDivision(variances.SpaceVariances):
     """The same variances, whose differences are divided equally; other threads see no change."""
 
     shares = equal_shares
 
 
-def _equal(one, level, nodes, above, apart):
+def _divide_equally(one, level, nodes, above, apart):
     equal = copy(one)
-    equal.__class__ = Equally
+    equal.__class__ = EqualDivision
     return true_shared(equal, level, nodes, above, apart)
 
 
 @pytest.mark.share(0.3)
 @pytest.mark.parametrize("fault", FAULTS)
-def test_planted_faults_are_seen_in_the_coverage(fault, monkeypatch):
+def test_planted_faults_change_the_coverage(fault, monkeypatch):
     where, name, wrong = FAULTS[fault]
     monkeypatch.setattr(where, name, wrong)
     assert len(failures(coverages())) > 0

@@ -1,4 +1,4 @@
-"""Best shares beside those with which the redistricting data of 2020 were made."""
+"""Optimal shares compared with those of the redistricting data of 2020."""
 
 from __future__ import annotations
 
@@ -120,8 +120,8 @@ def variances(design, shares, tables):
         ([(0, ())], 1.002, 0.986, 0.487, 2.36),
     ],
 )
-def test_the_production_allotment_of_2020(without, greatest, of_greatest, mean, of_mean):
-    """Worst and mean ratios of variances beside production, of all tables but some totals."""
+def test_optimal_shares_improve_on_those_of_2020(without, greatest, of_greatest, mean, of_mean):
+    """Worst and mean ratios to the variances of 2020, for all tables without some totals."""
     design, before = production()
     limits = {at: variance for at, variance in before.items() if at not in without}
 

@@ -1,4 +1,4 @@
-"""Whatever a release says of itself is valid in each format, by the format's own validator."""
+"""The `about` section of a release is valid in each format, by the format's own validator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dprelease.documents.metadata import About, Metadata
 from dprelease.exports import data_package, json_stat
 from dprelease.exports.csv_tables import csv_files
 from dprelease.exports.export import PublishedRelease
-from tests.exports import made, test_dcat
+from tests.exports import full_release, test_dcat
 
 ABOUTS: dict[str, dict[str, Any]] = {
     **test_dcat.ABOUTS,
@@ -35,14 +35,14 @@ ABOUTS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> PublishedRelease:
-    return made.published(tmp_path_factory.mktemp("abouts"))
+    return full_release.publish_release(tmp_path_factory.mktemp("abouts"))
 
 
 @pytest.mark.parametrize("about", ABOUTS)
-def test_whatever_is_declared_is_valid(
+def test_every_about_section_is_valid_in_all_formats(
     release: PublishedRelease, tmp_path: Path, about: str
 ) -> None:
-    """And stands in the file, so that no licence and no contact is lost."""
+    """The file contains the licence and the contact."""
     from csvw import CSVW
 
     fields = {"title": "T", **ABOUTS[about]}

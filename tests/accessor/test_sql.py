@@ -26,7 +26,7 @@ def frame(tmp_path: Path) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["person", "city", "age", "pay"])
 
 
-def test_answers(frame: pd.DataFrame, tmp_path: Path) -> None:
+def test_statements_are_answered_and_charged(frame: pd.DataFrame, tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.sqlite"
     session = dprelease.Session(tmp_path / "people.yaml", epsilon=90, ledger=None)
     frame.dp.use(session)
@@ -71,7 +71,9 @@ def without_note(frame: pd.DataFrame) -> list[Any]:
     return [plain, renamed, pl.from_pandas(plain), pa.Table.from_pandas(plain)]
 
 
-def test_public_tables(frame: pd.DataFrame, tmp_path: Path) -> None:
+def test_public_tables_are_joined_before_or_after_noise(
+    frame: pd.DataFrame, tmp_path: Path
+) -> None:
     """They are joined before the noise and after it, from their source or from a frame."""
     LANDS.to_csv(tmp_path / "lands.csv", index=False)
     table = {"table": "lands", "public": True, "columns": COLUMNS}
@@ -109,10 +111,10 @@ def test_public_tables(frame: pd.DataFrame, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ask", ["count", "sql", "dprelease.sql"])
-def test_no_draw_is_given_back(
+def test_charge_precedes_the_noise(
     frame: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask: str
 ) -> None:
-    """The charge stands for good before the noise is drawn: a kill after a look saves nothing."""
+    """The charge is final before noise is drawn: a kill afterwards saves no budget."""
     ledger = Ledger(tmp_path / "ledger.sqlite")
     schema = tmp_path / "people.yaml"
     session = dprelease.Session(schema, epsilon=2, ledger=ledger.path)
@@ -135,7 +137,7 @@ def test_no_draw_is_given_back(
     assert steps == [["read"]]
 
 
-def test_charges_and_refusals(frame: pd.DataFrame, tmp_path: Path) -> None:
+def test_statements_are_charged_or_refused(frame: pd.DataFrame, tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.sqlite"
     session = dprelease.Session(tmp_path / "people.yaml", epsilon=2, ledger=ledger)
     frame.dp.use(session)

@@ -1,5 +1,5 @@
-"""Frames of Spark, as far as the engine uses them, in this process: for more cases than a real one
-has time for. Tasks are pickled as they would be, and come in an order of no meaning."""
+"""Fake Spark frames in this process, which are fast enough for many cases. Tasks are pickled as
+in Spark, and run in random order."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Frame:
         return pa.Table.from_batches(batches) if batches else pa.table({})
 
 
-class PretendedSpark:
+class FakeSpark:
     """A session; `jobs` are counted by what they begin with."""
 
     def __init__(self) -> None:
@@ -81,10 +81,10 @@ class PretendedSpark:
 
 
 @contextmanager
-def pretended(
+def fake_spark_engine(
     declared: Declared, frame: object = None, joined: Declared | None = None, other: object = None
-) -> Iterator[tuple[SparkEngine, PretendedSpark]]:
-    """Yield the engine over a session that is none."""
-    spark: Any = PretendedSpark()
+) -> Iterator[tuple[SparkEngine, FakeSpark]]:
+    """Yield the Spark engine over a fake session."""
+    spark: Any = FakeSpark()
     with DriverReader.open(declared, frame, joined, other) as reader:
         yield SparkEngine(spark, reader, SparkSettings(), (None, None)), spark

@@ -17,13 +17,13 @@ from dprelease.consistency.structure import NoiseMoments, Structure
 from dprelease.consistency.tree import Tree
 from dprelease.consistency.variances import Variances
 from tests.consistency.families import random_case
-from tests.consistency.shares.designs import DenseDesign, floats, placed, random_design
+from tests.consistency.shares.designs import DenseDesign, all_tables, floats, random_design
 
 QUANTILE = 1.96
 
 
-def agrees_with_each_area(seed):
-    """Hold every row of a random family against all of its areas, one by one."""
+def assert_equals_each_area(seed):
+    """Compare every row of a random family with all of its areas, one by one."""
     structure = random_case(np.random.default_rng(seed)).structure
     known = Variances(structure)
     published = known.publishable(subtables(tuple(range(len(structure.sizes)))))
@@ -57,8 +57,8 @@ def agrees_with_each_area(seed):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_rows_are_those_of_every_area(seed):
-    agrees_with_each_area(seed)
+def test_expected_errors_equal_those_of_every_area(seed):
+    assert_equals_each_area(seed)
 
 
 PLANTED = {
@@ -78,13 +78,13 @@ PLANTED = {
 
 
 @pytest.mark.parametrize("fault", PLANTED)
-def test_planted_faults_are_found(fault, monkeypatch):
+def test_planted_faults_in_expected_errors_are_found(fault, monkeypatch):
     name, wrong = PLANTED[fault]
     monkeypatch.setattr(expected, name, wrong(getattr(expected, name)))
 
     def fails(seed):
         try:
-            agrees_with_each_area(seed)
+            assert_equals_each_area(seed)
         except (AssertionError, TypeError):
             return True
         return False
@@ -92,7 +92,7 @@ def test_planted_faults_are_found(fault, monkeypatch):
     assert any(map(fails, range(40)))
 
 
-def test_pieces_change_nothing(monkeypatch):
+def test_batch_size_changes_no_expected_error(monkeypatch):
     structure = random_case(np.random.default_rng(8), levels=4, full=1.0).structure
     known = Variances(structure)
     published = known.publishable(subtables(tuple(range(len(structure.sizes)))))
@@ -101,7 +101,7 @@ def test_pieces_change_nothing(monkeypatch):
     assert expected_errors(known, published, QUANTILE) == rows
 
 
-def test_what_is_not_estimable_has_no_finite_error():
+def test_tables_that_are_not_estimable_have_no_error():
     tree = Tree(1, [np.zeros(3, np.int64)])
     structure = Structure(
         (2, 2), tree, [{(0,): NoiseMoments(Fraction(2))}, {(): NoiseMoments(Fraction(3))}]
@@ -117,11 +117,11 @@ def test_what_is_not_estimable_has_no_finite_error():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_errors_of_a_plan_are_those_that_its_shares_were_chosen_for(seed):
-    """Shares become laws, laws become expected errors: the same numbers all the way."""
+def test_errors_of_a_plan_equal_those_of_its_shares(seed):
+    """From shares to mechanisms to expected errors: the numbers are the same."""
     rng = np.random.default_rng(seed)
     design = random_design(rng)
-    every = placed(design)
+    every = all_tables(design)
     limits = {at: float(rng.uniform(0.5, 3)) for at in every}
     for found in (least_mean(design, dict.fromkeys(every, 1.0)), least_greatest(design, limits)):
         laws = [

@@ -1,4 +1,4 @@
-"""Layer 2: always feasible and additive, optimal where it claims to be, the same bits in any pieces."""
+"""Integer tables: feasible, additive, optimal as claimed, and equal in any pieces."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from dprelease.consistency.variances import Variances
 from tests.consistency.families import (
     Case,
     marginal,
-    noised,
+    noisy_tables,
     random_tree,
     random_truth,
     true_tables,
@@ -37,8 +37,8 @@ from tests.consistency.families import (
 from tests.covering import spread, thinned
 
 
-def gathered(case, how, **kwargs):
-    """Return both layers by level: estimates of the finest table, and the whole tables."""
+def both_results(case, how, **kwargs):
+    """Return estimates of the finest table and integer tables, by level."""
     known = Variances(case.structure)
     levels = case.structure.tree.levels
     layers = [[[] for _ in range(levels)] for _ in range(2)]
@@ -52,7 +52,7 @@ def gathered(case, how, **kwargs):
 
 
 def random_whole_case(rng, *, most=5):
-    """Return a family that layer 2 can serve: finest table everywhere, zeros, perhaps invariants."""
+    """Return a family with the finest table everywhere, zeros, perhaps invariants."""
     sizes = tuple(int(n) for n in rng.integers(1, most, rng.integers(1, 4)))
     everything = tuple(range(len(sizes)))
     tree = random_tree(rng, int(rng.integers(1, 5)), 5)
@@ -72,11 +72,11 @@ def random_whole_case(rng, *, most=5):
     truth = random_truth(structure, rng, float(rng.choice([0.3, 4, 100])))
     leaves = [np.where(zeros, 0, part) for part in truth]
     truth = true_tables(structure, leaves)
-    return Case(structure, noised(structure, rng, truth)), zeros, truth
+    return Case(structure, noisy_tables(structure, rng, truth)), zeros, truth
 
 
-def holds(case, zeros, truth, whole):
-    """Assert everything that layer 2 promises."""
+def assert_valid(case, zeros, truth, whole):
+    """Assert all properties of integer tables."""
     tree = case.structure.tree
     for level, here in enumerate(whole):
         assert here.dtype == np.int64
@@ -114,22 +114,22 @@ def check_random(seed):
     def how(known):
         return refinement(known, finest, zeros, chains, composition=composition)
 
-    _estimates, whole = gathered(case, how, cells_at_most=int(rng.integers(1, 300)))
-    holds(case, zeros, truth, whole)
-    _estimates, again = gathered(case, how)
+    _estimates, whole = both_results(case, how, cells_at_most=int(rng.integers(1, 300)))
+    assert_valid(case, zeros, truth, whole)
+    _estimates, again = both_results(case, how)
     assert all((a == b).all() for a, b in zip(whole, again, strict=True))
 
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("start", spread([(start,) for start in range(0, 300, 25)], 0.6))
-def test_random_families_are_feasible_and_the_same_in_any_pieces(start):
+def test_integer_tables_are_feasible_in_any_pieces(start):
     for seed in range(start, start + 25):
         check_random(seed)
 
 
 @pytest.mark.audit
 @pytest.mark.parametrize("start", range(1000, 11000, 250))
-def test_ten_thousand_families_are_feasible(start):
+def test_integer_tables_of_many_families_are_feasible(start):
     for seed in range(start, start + 250):
         check_random(seed)
 
@@ -148,25 +148,25 @@ CHAINS = [
 @pytest.mark.parametrize(
     ("chain", "sizes", "composition"), thinned(CHAINS, [(2, 3), (3, 2), (1, 4)], [False, True])
 )
-def test_pieces_with_no_areas_below_some_level(sizes, chain, composition):
-    """Areas without parts, where each is a piece by itself: as all of them at once."""
+def test_pieces_without_areas_below_a_level(sizes, chain, composition):
+    """Areas without children as single pieces give the same as all at once."""
     parents = [np.zeros(4, int), np.array([0, 0, 1, 2, 3, 3]), np.array([0, 0, 0, 0, 4, 5, 5, 5])]
     rng = np.random.default_rng(8)
     structure = Structure(sizes, Tree(1, parents), [{(0, 1): NoiseMoments(Fraction(9))}] * 4)
     truth = random_truth(structure, rng, 20.0)
-    case = Case(structure, noised(structure, rng, true_tables(structure, truth)))
+    case = Case(structure, noisy_tables(structure, rng, true_tables(structure, truth)))
 
     def how(known):
         return refinement(known, (0, 1), None, [chain] * 4, composition=composition)
 
-    _estimates, together = gathered(case, how)
+    _estimates, together = both_results(case, how)
     for cells_at_most in (1, 6, 12, 18, 24, 36):
-        _estimates, apart = gathered(case, how, cells_at_most=cells_at_most)
+        _estimates, apart = both_results(case, how, cells_at_most=cells_at_most)
         assert all((a == b).all() for a, b in zip(apart, together, strict=True))
 
 
 @given(st.data())
-def test_an_allotment_is_the_exact_optimum(data):
+def test_apportionment_is_the_exact_optimum(data):
     n = data.draw(st.integers(1, 4))
     bits = data.draw(st.sampled_from([0, 1, 20]))
     z = data.draw(st.lists(st.integers(-6 << bits, 8 << bits), min_size=n, max_size=n))
@@ -193,7 +193,7 @@ def test_an_allotment_is_the_exact_optimum(data):
     assert cost(found) == min(map(cost, tables))
 
 
-def test_allotments_of_huge_numbers_stay_exact_in_their_sums():
+def test_apportionment_of_huge_numbers_has_exact_sums():
     rng = np.random.default_rng(0)
     for n, total in ((5000, 1 << 40), (3, 1 << 45), (70_000, 1 << 30)):
         z = rng.integers(-(1 << 45), 1 << 45, (2, n))
@@ -204,7 +204,7 @@ def test_allotments_of_huge_numbers_stay_exact_in_their_sums():
 
 
 def all_tables(rows, columns):
-    """Yield every whole table of given margins."""
+    """Yield every integer table with these margins."""
     if not rows:
         if not any(columns):
             yield ()
@@ -225,8 +225,8 @@ def random_transport(rng, shape, mean):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_a_transport_is_as_near_as_every_whole_table(seed):
-    """All of them, of up to four children and three cells: within the proved bound, and nearly always equal."""
+def test_transport_is_near_the_best_integer_table(seed):
+    """Against all tables of up to four children and three cells, within the proved bound."""
     rng = np.random.default_rng(seed)
     n, k = int(rng.integers(1, 5)), int(rng.integers(1, 4))
     z, live, rows, columns = random_transport(rng, (1, n, k), 4)
@@ -239,8 +239,8 @@ def test_a_transport_is_as_near_as_every_whole_table(seed):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_a_transport_is_within_its_bound_of_highs(seed):
-    """A piecewise linear cost with unit steps is exact on whole tables, and HiGHS solves it."""
+def test_transport_is_within_its_bound_of_highs(seed):
+    """A piecewise linear cost with unit steps is exact on integer tables, and HiGHS solves it."""
     rng = np.random.default_rng(seed)
     n, k, top = 6, 5, 14
     z, live, rows, columns = random_transport(rng, (1, n, k), 6)
@@ -281,14 +281,14 @@ def test_controlled_rounding_moves_every_entry_by_less_than_one(seed, n, k, bits
 
 
 def test_no_exchange_between_siblings_improves_the_cells():
-    """Where cells go by themselves the result is the optimum: no unit moved between two children helps."""
+    """With separate cells the result is optimal: moving 1 between two children never helps."""
     rng = np.random.default_rng(3)
     tree = Tree(1, [np.zeros(20, np.int64)])
     structure = Structure(
         (4,), tree, [{(0,): NoiseMoments(Fraction(2))}, {(0,): NoiseMoments(Fraction(9))}]
     )
-    case = Case(structure, noised(structure, rng, random_truth(structure, rng, 20)))
-    estimates, whole = gathered(
+    case = Case(structure, noisy_tables(structure, rng, random_truth(structure, rng, 20)))
+    estimates, whole = both_results(
         case, lambda known: refinement(known, (0,), chains=[[(0,)], [(0,)]])
     )
     z, x = estimates[1] / 2**20, whole[1]
@@ -297,8 +297,8 @@ def test_no_exchange_between_siblings_improves_the_cells():
     assert (more[:, None] + less[None, :]).min() >= 0
 
 
-def test_steps_follow_from_variances():
-    """Under many cells measured as one, a total that is no better than its cells has no step of its own."""
+def test_chains_of_tables_follow_from_variances():
+    """A total that is no more accurate than its cells has no step in the chain."""
     tree = Tree(1, [np.zeros(50, np.int64)])
     good = {(): NoiseMoments(Fraction(2)), (0, 1): NoiseMoments(Fraction(8))}
     bad = {(): NoiseMoments(Fraction(2500)), (0, 1): NoiseMoments(Fraction(10))}
@@ -317,7 +317,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_layer_two_cannot_serve_is_refused_by_the_declaration(what):
+def test_unsupported_integer_tables_are_refused(what):
     laws, words = REFUSED[what]
     structure = Structure(
         (2, 3),
@@ -328,7 +328,7 @@ def test_what_layer_two_cannot_serve_is_refused_by_the_declaration(what):
         refinement(Variances(structure), (0, 1))
 
 
-def test_exact_tables_above_some_leaves_alone_are_refused():
+def test_exact_tables_above_only_some_leaves_are_refused():
     tree = Tree(
         1, [np.zeros(2, np.int64), np.zeros(2, np.int64)]
     )  # the second area has no children
@@ -342,7 +342,7 @@ def test_exact_tables_above_some_leaves_alone_are_refused():
 
 
 @given(st.integers(-(1 << 30), 1 << 30), st.integers(0, 1 << 26), st.integers(0, 40), st.booleans())
-def test_intervals_hold_the_truth_whenever_layer_one_does(estimate, width, whole, signed):
+def test_integer_intervals_cover_whenever_estimates_do(estimate, width, whole, signed):
     found = intervals(
         np.array([[estimate]]), np.array([width]), np.array([[whole]]), 20, non_negative=not signed
     )
@@ -358,24 +358,24 @@ def test_intervals_hold_the_truth_whenever_layer_one_does(estimate, width, whole
     )
 
 
-def padded(x, shape, fill=0):
+def pad(x, shape, fill=0):
     out = np.full((x.shape[0], *shape), fill, x.dtype)
     out[tuple(slice(n) for n in x.shape)] = x
     return out
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_result_depends_on_its_own_problem_alone(seed):
-    """Batches pad problems to a common size: it must not change when they stop, nor their unit."""
+def test_results_do_not_depend_on_other_problems(seed):
+    """Batches pad problems to a common size, which must change neither iterations nor units."""
     rng = np.random.default_rng(seed)
     n, k = int(rng.integers(2, 30)), int(rng.integers(2, 12))
     z, live, rows, columns = random_transport(rng, (4, n, k), 8)
     together = fit_to_margins(z, live, rows, columns, 20)
     wide = fit_to_margins(
-        padded(z, (n + 900, k + 40), 7 << 20),
-        padded(live, (n + 900,)),
-        padded(rows, (n + 900,)),
-        padded(columns, (k + 40,)),
+        pad(z, (n + 900, k + 40), 7 << 20),
+        pad(live, (n + 900,)),
+        pad(rows, (n + 900,)),
+        pad(columns, (k + 40,)),
         20,
     )[:, :n, :k]
     assert (together == wide).all()
@@ -390,22 +390,22 @@ def test_a_result_depends_on_its_own_problem_alone(seed):
         there = np.ones((4, n), bool)
         narrow = nearest_integers(z, there, totals, 20, caps)
         wide = nearest_integers(
-            padded(z, (n + 3000,), 1 << 45),
-            padded(there, (n + 3000,)),
+            pad(z, (n + 3000,), 1 << 45),
+            pad(there, (n + 3000,)),
             totals,
             20,
-            None if caps is None else padded(caps, (n + 3000,), 1 << 40),
+            None if caps is None else pad(caps, (n + 3000,), 1 << 40),
         )
         assert (narrow == wide[:, :n]).all()
         assert not wide[:, n:].any()
 
 
-def nearest_each(y, z, bits):
+def round_to_nearest(y, z, bits):
     return (y + (1 << bits >> 1)) >> bits
 
 
 PLANTED = {
-    "entries rounded each by itself": (transport, "round_table", lambda kept: nearest_each),
+    "entries rounded each by itself": (transport, "round_table", lambda kept: round_to_nearest),
     "missing units to the smallest remainders": (
         allotment,
         "_mark_largest",
@@ -430,13 +430,13 @@ PLANTED = {
 
 
 @pytest.mark.parametrize("fault", PLANTED)
-def test_planted_faults_are_found(fault, monkeypatch):
+def test_planted_faults_in_integer_tables_are_found(fault, monkeypatch):
     where, name, wrong = PLANTED[fault]
     monkeypatch.setattr(where, name, wrong(getattr(where, name)))
     checks = (
         check_random,
-        test_a_transport_is_as_near_as_every_whole_table,
-        test_a_result_depends_on_its_own_problem_alone,
+        test_transport_is_near_the_best_integer_table,
+        test_results_do_not_depend_on_other_problems,
         lambda _seed: test_no_exchange_between_siblings_improves_the_cells(),
     )
     for check, seed in itertools.product(checks, range(6)):
@@ -455,7 +455,7 @@ def test_caps_that_do_not_reach_the_total_are_refused():
         nearest_integers(z, ~there, np.array([7]), 20)
 
 
-def composed_case(rng, *, alike):
+def parent_composition_case(rng, *, alike):
     """Return 300 areas of one parent, 40 cells each, whose totals are measured by cells alone."""
     tree = Tree(1, [np.zeros(300, np.int64)])
     law = NoiseMoments(Fraction(10))
@@ -464,30 +464,30 @@ def composed_case(rng, *, alike):
     own = shares if alike else rng.permuted(np.tile(shares, (300, 1)), axis=1)
     leaves = rng.poisson(rng.integers(0, 60, (300, 1)) * own)
     truth = true_tables(structure, [np.zeros((1, 40), np.int64), leaves])
-    return Case(structure, noised(structure, rng, truth)), truth
+    return Case(structure, noisy_tables(structure, rng, truth)), truth
 
 
 @pytest.mark.parametrize("alike", [True, False])
-def test_totals_from_the_parents_composition(alike):
-    """Far nearer where areas are alike, and not where they aren't: off unless it is asked for."""
+def test_totals_by_parent_composition_help_similar_areas(alike):
+    """Much closer if areas are similar, and not otherwise: therefore an option."""
     rng = np.random.default_rng(5)
     errors = {False: 0.0, True: 0.0}
     for _ in range(4):
-        case, truth = composed_case(rng, alike=alike)
+        case, truth = parent_composition_case(rng, alike=alike)
         for composition in errors:
 
             def how(known, composition=composition):
                 return refinement(known, (0,), composition=composition)
 
             assert how(Variances(case.structure)).composed == (False, composition)
-            _estimates, whole = gathered(case, how)
-            holds(case, np.zeros(40, bool), truth, whole)
+            _estimates, whole = both_results(case, how)
+            assert_valid(case, np.zeros(40, bool), truth, whole)
             errors[composition] += np.abs(whole[1].sum(axis=1) - truth[1].sum(axis=1)).mean()
     assert bool(errors[True] < 0.8 * errors[False]) is alike
 
 
 def test_composed_totals_are_exact_without_noise():
-    """Children made exactly as their parent is get their totals, whatever cells are worth."""
+    """Children with the composition of their parent get exact totals."""
     parents = np.array([[60, 30, 10], [0, 0, 0]])
     children = np.array([[6, 3, 1], [54, 27, 9], [0, 0, 0]]) << 20
     totals = composed_totals(children, parents, np.array([0, 2, 3]))
@@ -495,7 +495,7 @@ def test_composed_totals_are_exact_without_noise():
 
 
 def invariant_case(rng):
-    """Return a family as releases have them: exact from the whole down to a level, whatever truth.
+    """Return a family as in releases: exact from the total down to a level.
 
     Structural zeros may be wrong; some finest cell of each exact cell is possible.
     """
@@ -518,15 +518,15 @@ def invariant_case(rng):
     for level in range(tree.levels - 1):
         cells[level][tree.fan(level) == 0] = 0
     truth = true_tables(structure, cells)
-    return Case(structure, noised(structure, rng, truth)), zeros, truth
+    return Case(structure, noisy_tables(structure, rng, truth)), zeros, truth
 
 
 @pytest.mark.parametrize("start", range(0, 160, 40))
 @pytest.mark.share(0.5)
-def test_invariants_are_kept_whatever_the_truth_says_of_zeros(start):
-    """Structural zeros that people contradict: the invariants hold, and the zeros."""
+def test_invariants_hold_despite_contradicted_zeros(start):
+    """If rows contradict structural zeros, both invariants and zeros hold."""
     for seed in range(start, start + 40):
         case, zeros, truth = invariant_case(np.random.default_rng(seed))
         finest = tuple(range(len(case.structure.sizes)))
-        _, whole = gathered(case, lambda known, f=finest, z=zeros: refinement(known, f, z))
-        holds(case, zeros, truth, whole)
+        _, whole = both_results(case, lambda known, f=finest, z=zeros: refinement(known, f, z))
+        assert_valid(case, zeros, truth, whole)

@@ -1,4 +1,4 @@
-"""Vectors that come in the order of cells: the same as those held whole, in any ranges."""
+"""Vectors read in the order of cells equal vectors in memory, for any ranges."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RANGES = st.lists(st.tuples(st.integers(0, SIZE), st.integers(0, SIZE + 5)), max
 
 
 @contextmanager
-def made(rows: dict[int, int], batch: int) -> Iterator[dict[str, AscendingVector]]:
+def sorted_vectors(rows: dict[int, int], batch: int) -> Iterator[dict[str, AscendingVector]]:
     """Yield two vectors: the numbers of rows, and their negatives."""
     with duckdb.connect() as link, pytest.MonkeyPatch.context() as changed:
         changed.setattr(ascending_module, "LARGE_BATCH_ROWS", batch)
@@ -44,19 +44,19 @@ def made(rows: dict[int, int], batch: int) -> Iterator[dict[str, AscendingVector
 
 
 @given(ROWS, RANGES, st.integers(1, 7), st.booleans())
-def test_any_ranges_have_their_cells(
+def test_any_ranges_of_sorted_vectors_are_correct(
     rows: dict[int, int], ranges: list[tuple[int, int]], batch: int, rising: bool
 ) -> None:
-    """One after the other as noise asks for them, or back and forth."""
+    """In ascending order as for noise, or back and forth."""
     dense = np.array([rows.get(cell, 0) for cell in range(SIZE)])
-    with made(rows, batch) as found:
+    with sorted_vectors(rows, batch) as found:
         for first, last in sorted(ranges) if rising else ranges:
             for name, sign in (("a", 1), ("b", -1)):
                 assert np.array_equal(found[name][first:last], sign * dense[first:last])
         assert np.array_equal(found["b"][:], -dense)
 
 
-def test_an_engine_gives_the_same_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sorted_vectors_equal_vectors_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(4)
     rows = pa.table({"k": rng.integers(0, 90_000, 5000), "v": rng.integers(0, 9, 5000)})
     declared = declare({
@@ -77,10 +77,10 @@ def test_an_engine_gives_the_same_table(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("unit", [{}, {"id": "id", "max_groups": 2, "max_rows_per_group": 2}])
-def test_beside_whatever_else_is_asked(
+def test_sorted_vectors_beside_other_statistics(
     unit: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Distinct ids, medians, keys that are not declared, and a second query behind the first."""
+    """With distinct ids, medians, private keys, and a second query after the first."""
     rng = np.random.default_rng(5)
     rows = pa.table({
         "id": rng.integers(0, 900, 3000),
@@ -120,8 +120,8 @@ def test_beside_whatever_else_is_asked(
                     assert np.array_equal(table.block(name, cells), whole.block(name, cells))
 
 
-def test_nothing_of_an_engine_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where it fails after the first rows."""
+def test_engine_errors_contain_no_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if the engine fails after the first rows."""
     declared = declare({"k": {"type": "integer", "lower": 0, "upper": 99_999}})
     query = ask(declared, {"n": {"count": "*"}}, by=["k"])
     rows = pa.table({"k": np.arange(5000)})

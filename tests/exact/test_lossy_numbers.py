@@ -1,4 +1,4 @@
-"""Numbers of cells, and of columns, that may have lost what was said: refused, or missing."""
+"""Numbers that may have lost digits of the original text are refused or missing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from dprelease.errors import DataError
 from dprelease.statements.values.spelling import loses_digits
 from tests.exact.build import ask, declare, exact
-from tests.exact.test_meanings import meanings
+from tests.exact.test_value_conversion import meanings
 
 LAYOUTS: dict[str, tuple[list[str], bool]] = {
     "%m.%Y": (["10.2020", "02.2021"], True),
@@ -34,8 +34,8 @@ LAYOUTS: dict[str, tuple[list[str], bool]] = {
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("kind", ["date", "timestamp"])
-def test_a_column_of_days_means_its_texts_or_is_refused(layout: str, kind: str) -> None:
-    """A row with a letter makes texts of all, which then are read: else all would be missing."""
+def test_numeric_date_columns_are_exact_or_refused(layout: str, kind: str) -> None:
+    """One row with a letter turns all into texts, which are read; else all would be missing."""
     texts, loses = LAYOUTS[layout]
     pivot = {"pivot": 2025} if "%y" in layout else {}
     columns = {"d": {"type": kind, "format": layout, **pivot}}
@@ -55,9 +55,7 @@ def test_a_column_of_days_means_its_texts_or_is_refused(layout: str, kind: str) 
 
 
 @pytest.mark.parametrize("affinity", ["TEXT", "", "NUMERIC", "REAL", "DATE"])
-def test_a_column_of_sqlite_that_makes_numbers_of_days_is_refused(
-    affinity: str, tmp_path: Path
-) -> None:
+def test_sqlite_columns_that_turn_dates_to_numbers_refused(affinity: str, tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "t.sqlite")) as link, link:
         link.execute(f"CREATE TABLE t (d {affinity})")
         link.executemany("INSERT INTO t VALUES (?)", [["10.2020"], ["02.2021"], [1.2021]])
@@ -104,8 +102,8 @@ DECLARED: dict[str, tuple[dict[str, Any], list[Any]]] = {
 
 @pytest.mark.parametrize("into", [into_sqlite, into_excel])
 @pytest.mark.parametrize("case", DECLARED)
-def test_a_float_of_several_integers_is_none_of_them(case: str, into: Any, tmp_path: Path) -> None:
-    """Two people whose ids are one float would be one; as texts or integers they are two."""
+def test_floats_of_several_integers_are_missing(case: str, into: Any, tmp_path: Path) -> None:
+    """Two ids with one float would be one person; as texts or integers they are two."""
     column, wanted = DECLARED[case]
     found = meanings({"v": column}, None, into(tmp_path / "t", LARGE))["v"]
     if into is into_excel:  # has floats alone, whatever wrote it
@@ -113,7 +111,7 @@ def test_a_float_of_several_integers_is_none_of_them(case: str, into: Any, tmp_p
     assert found[: len(wanted)] == wanted
 
 
-def test_ids_that_are_one_float_are_no_person(tmp_path: Path) -> None:
+def test_ids_beyond_exact_floats_are_left_out(tmp_path: Path) -> None:
     unit = {"privacy_unit": {"id": "v", "max_groups": 1, "max_rows_per_group": 1}}
     for into in (into_sqlite, into_excel):
         source = into(tmp_path / into.__name__, [*LARGE[:3], *LARGE[3:6]])
@@ -123,7 +121,7 @@ def test_ids_that_are_one_float_are_no_person(tmp_path: Path) -> None:
             assert exact(query, None)["n"].tolist() == [3 if into is into_sqlite else 2]
 
 
-def test_texts_that_stand_for_nothing_are_numbers_of_a_sheet_too(tmp_path: Path) -> None:
+def test_null_texts_apply_to_numbers_of_sheets(tmp_path: Path) -> None:
     """As in CSV, where -99 is the text -99."""
     source = into_excel(tmp_path / "t.xlsx", [-99, -99.0, "-99", 5, "NA", True, None])
     columns = {"v": {"type": "integer", "lower": -100, "upper": 9}}

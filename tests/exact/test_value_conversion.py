@@ -1,4 +1,4 @@
-"""A value means the same in every physical type; what a pair of types can't hold is refused."""
+"""Values are converted equally from every stored type; lossy pairs of types are refused."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def declared_for(kinds: Iterable[str], declared: Iterable[str]) -> dict[str, Any
     return {f"{name} of {kind}": COLUMNS[name] for kind in kinds for name in declared}
 
 
-def held(cells: Cells, declared: Iterable[str]) -> dict[str, object]:
+def columns_for(cells: Cells, declared: Iterable[str]) -> dict[str, object]:
     return {f"{name} of {kind}": column for kind, column in cells.items() for name in declared}
 
 
@@ -68,7 +68,7 @@ def meanings(
     found: dict[str, list[Any]] = {}
     with Engine.open(table, frame) as engine:
         parts = {
-            name: f"CAST(({typed_value_sql(name, column, engine.physical[name], table.table.time_zone)}) AS {_shown(column)})"
+            name: f"CAST(({typed_value_sql(name, column, engine.physical[name], table.table.time_zone)}) AS {_sql_type(column)})"
             for name, column in table.table.columns.items()
         }
         for start in range(0, len(parts), 20):
@@ -81,11 +81,13 @@ def meanings(
     return found
 
 
-def _shown(column: Any) -> str:
+def _sql_type(column: Any) -> str:
     return "DOUBLE" if column.type in ("integer", "number") else "VARCHAR"
 
 
-def wrong(found: Mapping[str, list[Any]], wanted: Mapping[str, list[Any]]) -> dict[str, Any]:
+def wrong_columns(
+    found: Mapping[str, list[Any]], wanted: Mapping[str, list[Any]]
+) -> dict[str, Any]:
     return {name: v for name, v in found.items() if v != wanted[name.split(" of ", 1)[0]]}
 
 
@@ -113,7 +115,7 @@ NUMBERS = [
 FLOATS = [float("nan") if value is None else float(value) for value in WHOLE]
 
 
-def spelled(spelling: str) -> list[str | None]:
+def spell_values(spelling: str) -> list[str | None]:
     return [None if value is None else spelling.format(value) for value in WHOLE]
 
 
@@ -145,15 +147,15 @@ def pandas_numbers() -> dict[str, pd.Series]:
         "mixed categories": pd.Series(
             pd.Categorical([1, decimal.Decimal(2), "34", None, 0], listed)
         ),
-        "string categories": pd.Series(spelled("{}"), dtype="str").astype("category"),
-        **{kind: pd.Series(spelled("{}"), dtype=kind) for kind in ("str", "string[python]")},
+        "string categories": pd.Series(spell_values("{}"), dtype="str").astype("category"),
+        **{kind: pd.Series(spell_values("{}"), dtype=kind) for kind in ("str", "string[python]")},
     }
 
 
 def pandas_spellings() -> dict[str, pd.Series]:
     kinds = ("str", "string[python]", "string[pyarrow]", object, "category")
     return {
-        f"{kind} {spelling}": pd.Series(spelled(spelling)).astype(kind)
+        f"{kind} {spelling}": pd.Series(spell_values(spelling)).astype(kind)
         for kind in kinds
         for spelling in SPELLINGS
     }
@@ -165,17 +167,17 @@ def cast(values: list[Any], kind: pa.DataType) -> pa.Array:
     return pa.array(values, pa.int64()).cast(kind)
 
 
-def encoded(kind: pa.DataType) -> pa.Array:
+def dictionary_of(kind: pa.DataType) -> pa.Array:
     places = pa.array([0, 1, 2, None, 3], pa.int16())
     return pa.DictionaryArray.from_arrays(places, cast([1, 2, 34, 0], kind))
 
 
 def arrow_numbers() -> dict[str, pa.Array]:
     ends = pa.array([1, 2, 3, 4, 5], pa.int32())
-    texts = pa.array(spelled("{}"), pa.string())
+    texts = pa.array(spell_values("{}"), pa.string())
     return {
         **{str(kind): cast(WHOLE, kind) for kind in NUMBERS},
-        **{f"dictionary {kind}": encoded(kind) for kind in NUMBERS if kind != pa.float16()},
+        **{f"dictionary {kind}": dictionary_of(kind) for kind in NUMBERS if kind != pa.float16()},
         **{str(kind): texts.cast(kind) for kind in TEXTS},
         "runs": pa.RunEndEncodedArray.from_arrays(ends, cast(WHOLE, pa.int32())),
         "json": texts.cast(pa.json_()),
@@ -191,37 +193,37 @@ def is_stored(column: pa.Array) -> bool:
     return True
 
 
-def test_whole_numbers_in_every_column_of_pandas() -> None:
+def test_integers_in_every_pandas_type() -> None:
     cells = dict(sampled(pandas_numbers().items()))
     backed = {
         f"backed {kind}": pd.Series(a, dtype=pd.ArrowDtype(a.type))
         for kind, a in sampled(arrow_numbers().items())
     }
     cells |= backed
-    found = meanings(declared_for(cells, TYPED), pd.DataFrame(held(cells, TYPED)))
-    assert wrong(found, SAID_BY_WHOLE) == {}
+    found = meanings(declared_for(cells, TYPED), pd.DataFrame(columns_for(cells, TYPED)))
+    assert wrong_columns(found, SAID_BY_WHOLE) == {}
 
 
-def test_whole_numbers_however_they_are_spelled() -> None:
+def test_integers_in_every_spelling() -> None:
     cells = dict(sampled(pandas_spellings().items()))
-    found = meanings(declared_for(cells, TYPED), pd.DataFrame(held(cells, TYPED)))
-    assert wrong(found, SAID_BY_WHOLE) == {}
+    found = meanings(declared_for(cells, TYPED), pd.DataFrame(columns_for(cells, TYPED)))
+    assert wrong_columns(found, SAID_BY_WHOLE) == {}
 
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("source", ["arrow", "parquet"])
-def test_whole_numbers_in_every_column_of_arrow(source: str, tmp_path: Path) -> None:
+def test_integers_in_every_arrow_type(source: str, tmp_path: Path) -> None:
     cells = dict(sampled(arrow_numbers().items(), 0.6))
     if source == "parquet":
         cells = {kind: column for kind, column in cells.items() if is_stored(column)}
         assert len(cells) > len(NUMBERS) / 2
-    table, path = pa.table(held(cells, TYPED)), None
+    table, path = pa.table(columns_for(cells, TYPED)), None
     if source == "parquet":
         path = str(tmp_path / "t.parquet")
         pq.write_table(table, path)
         table = None
     found = meanings(declared_for(cells, TYPED), table, path)
-    assert wrong(found, SAID_BY_WHOLE) == {}
+    assert wrong_columns(found, SAID_BY_WHOLE) == {}
 
 
 NO_DAYS = [pa.bool_(), *(kind for kind in NUMBERS[:-1] if not pa.types.is_floating(kind))]
@@ -232,10 +234,10 @@ NO_DAYS = [pa.bool_(), *(kind for kind in NUMBERS[:-1] if not pa.types.is_floati
 @pytest.mark.parametrize("name", ["day", "at"])
 @pytest.mark.parametrize("kind", [*NO_DAYS, "Int64", "int64"], ids=str)
 @pytest.mark.parametrize("files", [0, 1, 2])
-def test_numbers_of_nanoseconds_are_no_days(
+def test_numeric_columns_as_dates_are_refused(
     name: str, kind: Any, files: int, tmp_path: Path
 ) -> None:
-    """A table of nothing but missing days would be published, and be charged."""
+    """Otherwise, a table of only missing dates would be published and charged."""
     column = pd.Series([1, 0], dtype=kind) if isinstance(kind, str) else cast([1, 0], kind)
     table = pa.table({name: column})
     for place in range(files):
@@ -250,9 +252,11 @@ def test_numbers_of_nanoseconds_are_no_days(
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("name", ["day", "at"])
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float32(), *TEXTS], ids=str)
-def test_numbers_beside_which_days_are_missing(name: str, kind: pa.DataType) -> None:
-    """A frame's column of no days at all is one of floats; texts are read one by one."""
-    said = cast(WHOLE, kind) if pa.types.is_floating(kind) else pa.array(spelled("{}")).cast(kind)
+def test_floats_and_number_texts_as_dates_are_missing(name: str, kind: pa.DataType) -> None:
+    """A frame's column of missing dates only has floats; texts are read one by one."""
+    said = (
+        cast(WHOLE, kind) if pa.types.is_floating(kind) else pa.array(spell_values("{}")).cast(kind)
+    )
     assert meanings({name: COLUMNS[name]}, pa.table({name: said})) == {name: [None] * 5}
 
 
@@ -282,13 +286,13 @@ def truth_values() -> dict[str, Any]:
     }
 
 
-def test_truth_values_in_every_column() -> None:
+def test_booleans_in_every_type() -> None:
     cells, kinds = truth_values(), list(SAID_BY_TRUTH)
     numbers = {"bytes": cells.pop("bytes"), "floats": pd.Series([1.0, 0.0, float("nan")])}
     numbers["texts"] = objects(["1.0", "0.0", None])
-    found = meanings(declared_for(cells, kinds), pd.DataFrame(held(cells, kinds)))
-    found |= meanings(declared_for(numbers, ["flag"]), pd.DataFrame(held(numbers, ["flag"])))
-    assert wrong(found, SAID_BY_TRUTH) == {}
+    found = meanings(declared_for(cells, kinds), pd.DataFrame(columns_for(cells, kinds)))
+    found |= meanings(declared_for(numbers, ["flag"]), pd.DataFrame(columns_for(numbers, ["flag"])))
+    assert wrong_columns(found, SAID_BY_TRUTH) == {}
 
 
 FRACTIONS = [0.5, 2.25, -1.0, None, 0.7, -0.1]
@@ -301,7 +305,7 @@ SAID_BY_FRACTIONS: dict[str, list[Any]] = {
 PART = {"type": "category", "values": ["0.50", "2.25", "-1", "0.7", "-0.10"]}
 
 
-def test_fractions_in_every_column() -> None:
+def test_fractions_in_every_type() -> None:
     decimals = [None if v is None else decimal.Decimal(str(v)) for v in FRACTIONS]
     kinds = (pa.float16(), pa.float32(), pa.float64())
     backed = [pa.array(FRACTIONS, pa.float64()).cast(kind) for kind in kinds]
@@ -323,8 +327,8 @@ def test_fractions_in_every_column() -> None:
     columns = {
         f"{n} of {kind}": {**COLUMNS, "part": PART}[n] for kind in cells for n in SAID_BY_FRACTIONS
     }
-    found = meanings(columns, pd.DataFrame(held(cells, SAID_BY_FRACTIONS)))
-    assert wrong(found, SAID_BY_FRACTIONS) == {}
+    found = meanings(columns, pd.DataFrame(columns_for(cells, SAID_BY_FRACTIONS)))
+    assert wrong_columns(found, SAID_BY_FRACTIONS) == {}
 
 
 DECIMALS = [
@@ -344,7 +348,7 @@ QUESTIONS = {
 }
 
 
-def test_a_float_of_32_bits_says_the_decimal_that_it_was_made_of() -> None:
+def test_32_bit_floats_are_read_as_their_short_decimals() -> None:
     real = {"v": {"type": "number"}}
     found = meanings(real, pa.table({"v": pa.array(DECIMALS, pa.float32())}))["v"]
     assert found == DECIMALS
@@ -353,8 +357,8 @@ def test_a_float_of_32_bits_says_the_decimal_that_it_was_made_of() -> None:
     assert meanings(real, pa.table({"v": pa.array(halves, pa.float16())}))["v"] == halves
 
 
-def test_every_float_of_32_bits_says_a_number_that_is_stored_as_it() -> None:
-    """Of no more digits than NumPy writes; not a number is none, in whatever bits."""
+def test_decimals_of_32_bit_floats_round_trip() -> None:
+    """With no more digits than NumPy writes; NaN is missing, whatever its bits."""
     bits = np.random.default_rng(1).integers(0, 2**32, 50_000, dtype=np.uint64).astype(np.uint32)
     floats = np.concatenate([bits.view(np.float32), np.float32([0, -0.0, np.inf, -np.inf, np.nan])])
     table = pa.table({"v": pa.array(floats, from_pandas=False)})
@@ -370,7 +374,7 @@ def test_every_float_of_32_bits_says_a_number_that_is_stored_as_it() -> None:
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()], ids=str)
 @pytest.mark.parametrize("stored", ["frame", "file"])
-def test_conditions_and_bands_see_one_number_in_floats_of_any_length(
+def test_conditions_and_bands_agree_for_all_float_widths(
     kind: pa.DataType, stored: str, tmp_path: Path
 ) -> None:
     values = [0.1, 0.2, 0.3, 0.6, 0.7, 0.8, 2.5, 2.0, None]
@@ -406,8 +410,8 @@ def midnights(zone: str | None = None) -> list[pd.Timestamp | None]:
     return [None if day is None else pd.Timestamp(day, tz=zone) for day in DAYS]
 
 
-def test_days_in_every_column() -> None:
-    """One text beside days makes all of them objects, or texts with a time of day."""
+def test_dates_in_every_type() -> None:
+    """One text among dates turns all into objects, or texts with a time of day."""
     micro = [pa.array(midnights(), pa.timestamp(unit)) for unit in ("s", "ms", "us")]
     zoned = [pa.array(midnights("UTC"), pa.timestamp(unit, "UTC")) for unit in ("s", "ms", "us")]
     days = [pa.array(DAYS, kind) for kind in (pa.date32(), pa.date64())]
@@ -424,26 +428,28 @@ def test_days_in_every_column() -> None:
         "datetime64": pd.Series(midnights(), dtype="datetime64[s]"),
         **{str(a.type): pd.Series(a, dtype=pd.ArrowDtype(a.type)) for a in micro + zoned + days},
     }
-    found = meanings(declared_for(cells, SAID_BY_DAYS), pd.DataFrame(held(cells, SAID_BY_DAYS)))
-    assert wrong(found, SAID_BY_DAYS) == {}
+    found = meanings(
+        declared_for(cells, SAID_BY_DAYS), pd.DataFrame(columns_for(cells, SAID_BY_DAYS))
+    )
+    assert wrong_columns(found, SAID_BY_DAYS) == {}
 
 
 @pytest.mark.parametrize(
     "ending", ["", " 00:00:00", "T00:00:00", " 00:00:00.000000", " 00:00:00+00:00", "T00:00:00Z"]
 )
-def test_days_that_were_written_with_a_time_of_day(ending: str) -> None:
-    """A writer of CSV adds the time to all days once one of them has one."""
+def test_dates_written_with_a_time_of_day(ending: str) -> None:
+    """CSV writers add the time to all dates if one of them has a time."""
     texts = [None if day is None else f"{day}{ending}" for day in DAYS]
     kinds = ["day", "at"] + (["code"] if ending.strip(" T0:.") == "" else [])
     cells = {"texts": texts}
-    found = meanings(declared_for(cells, kinds), pd.DataFrame(held(cells, kinds)))
-    assert wrong(found, SAID_BY_DAYS) == {}
+    found = meanings(declared_for(cells, kinds), pd.DataFrame(columns_for(cells, kinds)))
+    assert wrong_columns(found, SAID_BY_DAYS) == {}
 
 
 NOON = datetime.datetime(2024, 2, 29, 12, 30, 0, 500000)
 
 
-def test_instants_in_every_column() -> None:
+def test_timestamps_in_every_type() -> None:
     zone = datetime.timezone(datetime.timedelta(hours=2))
     there = NOON.replace(tzinfo=datetime.UTC).astimezone(zone)
     cells: dict[str, Any] = {
@@ -458,8 +464,8 @@ def test_instants_in_every_column() -> None:
         "zoned": pd.Series([there]).dt.tz_convert("UTC"),
     }
     wanted = {"at": ["2024-02-29 12:30:00.5"], "day": ["2024-02-29"]}
-    found = meanings(declared_for(cells, wanted), pd.DataFrame(held(cells, wanted)))
-    assert wrong(found, wanted) == {}
+    found = meanings(declared_for(cells, wanted), pd.DataFrame(columns_for(cells, wanted)))
+    assert wrong_columns(found, wanted) == {}
     as_texts = {kind: cells[kind] for kind in ("objects", "elsewhere", "stamps", "numpy")}
     noon = {"type": "category", "values": ["2024-02-29 12:30:00.5"]}
     said = meanings(dict.fromkeys(as_texts, noon), pd.DataFrame(as_texts))
@@ -470,8 +476,8 @@ def test_instants_in_every_column() -> None:
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Vienna", "America/New_York", "Asia/Kolkata"])
 @pytest.mark.parametrize("layout", [None, "%Y-%d-%m %H:%M:%S.%f", "%d.%m.%Y %H:%M:%S"])
 @pytest.mark.parametrize("local", [False, True])
-def test_an_odd_cell_moves_no_instant(zone: str, layout: str | None, local: bool) -> None:
-    """It makes Python objects of all others, whose zone and format are those of the column."""
+def test_odd_cell_changes_no_other_timestamp(zone: str, layout: str | None, local: bool) -> None:
+    """It turns all others into Python objects, with the zone and format of the column."""
     stamps = pd.to_datetime(
         ["2024-07-01 23:30:00.5", "2024-02-01", "2023-12-31 19:00", "1960-03-04 22:00", None],
         format="ISO8601",
@@ -494,7 +500,7 @@ def test_an_odd_cell_moves_no_instant(zone: str, layout: str | None, local: bool
 
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("layout", ["%Y-%d-%m", "%d.%m.%Y", "%Y%m%d", "%Y-%m-%d"])
-def test_days_of_python_have_no_format(layout: str) -> None:
+def test_python_dates_ignore_the_declared_format(layout: str) -> None:
     column = {"v": {"type": "date", "format": layout}}
     days = ["2024-02-01", "2024-12-31"]
     wanted = meanings(column, pd.DataFrame({"v": pd.to_datetime(days)}))["v"]
@@ -504,8 +510,8 @@ def test_days_of_python_have_no_format(layout: str) -> None:
         assert found["v"] == [*wanted, wanted[0]]
 
 
-def test_digits_are_days_where_the_format_has_nothing_else() -> None:
-    """Numbers lose the zeros in front, and gain a point; the column of texts has neither."""
+def test_dates_of_digits_only_are_read() -> None:
+    """Numbers lose leading zeros and gain a decimal point; texts do not."""
     column = {"type": "date", "format": "%d%m%Y"}
     cells: dict[str, Any] = {
         "texts": ["01022024", "31122024", "99999999", None],
@@ -519,7 +525,7 @@ def test_digits_are_days_where_the_format_has_nothing_else() -> None:
     } == {}
 
 
-def test_identifiers_in_every_column() -> None:
+def test_uuids_in_every_type() -> None:
     one = uuid.UUID(int=2**127 + 5)
     arrow = pa.array([one.bytes], pa.uuid())
     table = pa.table({"name of arrow": arrow, "name of text": [str(one)]})
@@ -530,18 +536,18 @@ def test_identifiers_in_every_column() -> None:
 
 
 @pytest.mark.parametrize("kind", ["csv", "json"])
-def test_whole_numbers_in_text_files(kind: str, tmp_path: Path) -> None:
+def test_integers_in_text_files(kind: str, tmp_path: Path) -> None:
     if kind == "csv":
-        cells = {f"csv {s}": spelled(s) for s in SPELLINGS}
+        cells = {f"csv {s}": spell_values(s) for s in SPELLINGS}
         path = tmp_path / "t.csv"
-        pd.DataFrame(held(cells, TYPED)).to_csv(path, index=False)
+        pd.DataFrame(columns_for(cells, TYPED)).to_csv(path, index=False)
     else:
-        cells = {"numbers": WHOLE, "floats": FLOATS, "texts": spelled("{}")}
+        cells = {"numbers": WHOLE, "floats": FLOATS, "texts": spell_values("{}")}
         path = tmp_path / "t.jsonl"
-        lines = pd.DataFrame(held(cells, TYPED)).to_dict("records")
+        lines = pd.DataFrame(columns_for(cells, TYPED)).to_dict("records")
         path.write_text("".join(json.dumps(_without_nan(line)) + "\n" for line in lines))
     found = meanings(declared_for(cells, TYPED), None, str(path))
-    assert wrong(found, SAID_BY_WHOLE) == {}
+    assert wrong_columns(found, SAID_BY_WHOLE) == {}
 
 
 def _without_nan(line: dict[Any, Any]) -> dict[Any, Any]:
@@ -552,12 +558,12 @@ def _without_nan(line: dict[Any, Any]) -> dict[Any, Any]:
 @pytest.mark.parametrize(
     "kind", ["HUGEINT", "UHUGEINT", "DECIMAL(38,30)", "ENUM('34', '2', '1', '0')"]
 )
-def test_whole_numbers_in_columns_of_the_engine(kind: str, tmp_path: Path) -> None:
+def test_integers_in_every_duckdb_type(kind: str, tmp_path: Path) -> None:
     with duckdb.connect(tmp_path / "t.duckdb") as link:
         names = ", ".join(f'v::VARCHAR::{kind} AS "{name} of it"' for name in TYPED)
         link.execute(f"CREATE TABLE t AS SELECT {names} FROM unnest([1, 2, 34, NULL, 0]) g(v)")
     source = {"path": str(tmp_path / "t.duckdb"), "table": "t"}
-    assert wrong(meanings(declared_for(["it"], TYPED), None, source), SAID_BY_WHOLE) == {}
+    assert wrong_columns(meanings(declared_for(["it"], TYPED), None, source), SAID_BY_WHOLE) == {}
 
 
 def every_column() -> dict[str, Any]:
@@ -578,8 +584,8 @@ TEXTUAL = re.compile("^str|capitals|loud|words|arrow.*string|json")
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("name", every_column())
-def test_what_is_declared_a_text_is_stored_as_texts(name: str) -> None:
-    """One row with a letter makes texts of all: 1 is 1.0 then, or 01, and true is True."""
+def test_declared_texts_must_be_stored_as_texts(name: str) -> None:
+    """One row with a letter turns all into texts: 1 becomes 1.0 or 01, and true True."""
     frame = pd.DataFrame({"v": every_column()[name]})
     if TEXTUAL.search(name):
         assert meanings({"v": COLUMNS["name"]}, frame)["v"][0] in (
@@ -608,7 +614,7 @@ def test_what_is_declared_a_text_is_stored_as_texts(name: str) -> None:
     ids=["bounds", "no bounds", "values"],
 )
 @pytest.mark.parametrize("cells", [[1.0, None], []], ids=["some", "none"])
-def test_floats_are_refused_where_they_can_t_tell_declared_values_apart(
+def test_floats_that_merge_declared_values_are_refused(
     column: dict[str, Any], cells: list[Any]
 ) -> None:
     with pytest.raises(DataError, match="DP-DATA-015"):
@@ -627,7 +633,7 @@ def test_floats_are_refused_where_they_can_t_tell_declared_values_apart(
     ids=["bounds", "values", "days"],
 )
 @pytest.mark.parametrize("cells", [[1.0, None], []], ids=["some", "none"])
-def test_floats_of_32_bits_are_refused_where_64_bits_serve(
+def test_32_bit_floats_that_merge_integers_are_refused(
     column: dict[str, Any], cells: list[Any]
 ) -> None:
     with pytest.raises(DataError, match=r"DP-DATA-015.*2\^24 .* 32-bit floats"):
@@ -655,8 +661,8 @@ CONDITIONS = {
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("condition", CONDITIONS.values(), ids=CONDITIONS)
 @pytest.mark.parametrize("kind", ["integer", "number"])
-def test_conditions_can_t_tell_integers_that_are_one_float(kind: str, condition: str) -> None:
-    """A missing value of one person makes floats of all, and may not change who is counted."""
+def test_conditions_treat_integers_of_one_float_equally(kind: str, condition: str) -> None:
+    """One missing value turns all into floats, and may not change who is counted."""
     column = {"type": kind, "lower": 0, "upper": 100}
     query = ask(declare({"v": column, "w": column}), {"n": {"count": "*"}}, where=condition)
     frame = pd.DataFrame({"v": [LONG, 3], "w": [LONG - 1, 2]})
@@ -665,7 +671,7 @@ def test_conditions_can_t_tell_integers_that_are_one_float(kind: str, condition:
         assert exact(query, twin)["n"].tolist() == exact(query, frame)["n"].tolist()
 
 
-def test_keys_in_the_data_can_t_tell_integers_that_are_one_float() -> None:
+def test_private_keys_merge_integers_of_one_float() -> None:
     columns = {"id": {"type": "integer"}, "v": {"type": "integer", "lower": 0, "upper": 100}}
     query = ask(
         declare(columns, privacy_unit={"id": "id", "max_groups": 1, "max_rows_per_group": 1}),
@@ -682,7 +688,7 @@ def test_keys_in_the_data_can_t_tell_integers_that_are_one_float() -> None:
     assert found == [["1:2", "3:200"]] * 3
 
 
-def test_cuts_can_t_tell_integers_that_are_one_float() -> None:
+def test_cuts_treat_integers_of_one_float_equally() -> None:
     columns = {"v": {"type": "number"}, "cut": {"cut": "v", "edges": [0, LONG, 2**60]}}
     query = ask(declare(columns), {"n": {"count": "*"}}, ["cut"])
     whole = exact(query, pd.DataFrame({"v": [LONG - 1]}))["n"].tolist()
@@ -703,30 +709,30 @@ ODD_NUMBERS = {
 
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("odd", ODD_NUMBERS)
-def test_numbers_that_pandas_reads_are_read_from_texts(odd: str) -> None:
-    """As a text beside one that is no number, as what it is beside numbers alone."""
+def test_number_texts_are_read_as_in_pandas(odd: str) -> None:
+    """A text among other texts, and the number among numbers."""
     text, value = ODD_NUMBERS[odd]
     cells = {"text": objects([text]), "value": objects([value])}
     if abs(value) < 2**1000 or isinstance(value, float):
         cells["float"] = pd.Series([float(value)])
     kinds = ["whole", "real", "flag", "code", "padded"]
-    found = meanings(declared_for(cells, kinds), pd.DataFrame(held(cells, kinds)))
+    found = meanings(declared_for(cells, kinds), pd.DataFrame(columns_for(cells, kinds)))
     for kind in kinds:
         assert len({str(v) for name, v in found.items() if name.startswith(kind)}) == 1, kind
 
 
 @pytest.mark.parametrize("word", ["infinity", " Infinity", "-infinity", "EPOCH ", "\tinfinity"])
-def test_words_of_the_engine_are_no_days(word: str) -> None:
-    """It takes them for an instant in any format, and gives 1900-01-01."""
+def test_special_dates_of_duckdb_are_missing(word: str) -> None:
+    """DuckDB accepts them in any format, and returns 1900-01-01."""
     kinds = ["year", "day", "at"]
-    found = meanings(declared_for("t", kinds), pd.DataFrame(held({"t": [word]}, kinds)))
+    found = meanings(declared_for("t", kinds), pd.DataFrame(columns_for({"t": [word]}, kinds)))
     assert set(map(tuple, found.values())) == {(None,)}
 
 
 @pytest.mark.parametrize("moment", ["2019-12-31 23:59:59.999999999", "1969-12-31 23:59:59.9999999"])
 @pytest.mark.parametrize("zone", [None, "UTC"])
-def test_nanoseconds_never_move_a_day(moment: str, zone: str | None) -> None:
-    """The engine rounds them to the next day, where texts and objects lose them."""
+def test_nanoseconds_do_not_change_the_date(moment: str, zone: str | None) -> None:
+    """DuckDB would round them to the next day; texts and objects lose them."""
     stamp = pd.Timestamp(moment, tz=zone)
     kind = "datetime64[ns]" if zone is None else "datetime64[ns, UTC]"
     cells = {
@@ -737,20 +743,20 @@ def test_nanoseconds_never_move_a_day(moment: str, zone: str | None) -> None:
         "categories": pd.Series([stamp]).astype("category"),
     }
     wanted = {"day": [moment[:10]], "at": [moment[:26]]}
-    found = meanings(declared_for(cells, wanted), pd.DataFrame(held(cells, wanted)))
-    assert wrong(found, wanted) == {}
+    found = meanings(declared_for(cells, wanted), pd.DataFrame(columns_for(cells, wanted)))
+    assert wrong_columns(found, wanted) == {}
 
 
-def test_sparse_objects_are_read_cell_by_cell() -> None:
-    """One odd cell refused the whole column."""
+def test_sparse_object_columns_are_read() -> None:
+    """An odd cell does not make the column unreadable."""
     cells = np.array(["1", 2, b"x", None, 34.0], dtype=object)
     sparse = pd.Series(pd.arrays.SparseArray(cells, dtype=pd.SparseDtype(object)))
     found = meanings(declared_for(["s"], ["code"]), pd.DataFrame({"code of s": sparse}))
     assert found == {"code of s": ["1", "2", "x", None, "34"]}
 
 
-def test_empty_texts_are_missing_unless_they_are_declared() -> None:
-    """pandas leaves them for missing codes once one code does not fit 64 bits beside them."""
+def test_empty_texts_are_missing_unless_declared() -> None:
+    """pandas reads missing codes as empty texts if one code does not fit 64 bits."""
     empty = {"type": "category", "values": ["", "1"]}
     named = {"type": "category", "values": ["a", "b"]}
     lines = pd.read_csv(io.StringIO(f"v\n1\n\n{2**64 - 1}\n"), skip_blank_lines=False)
@@ -762,7 +768,7 @@ def test_empty_texts_are_missing_unless_they_are_declared() -> None:
     assert found == {"c": wanted, "n": wanted, "e": ["", "1"], "v": wanted}
 
 
-def test_declared_values_that_say_the_same_are_told_apart_by_texts_alone() -> None:
+def test_equal_numbers_as_values_need_text_columns() -> None:
     column = {"type": "category", "values": ["1", "01", "a"]}
     texts = ["1", "01", "a", "001"]
     assert meanings({"v": column}, pd.DataFrame({"v": texts})) == {"v": texts}
@@ -776,8 +782,8 @@ def test_declared_values_that_say_the_same_are_told_apart_by_texts_alone() -> No
         assert "'1' and '01'" in caught.value.fix
 
 
-def test_ids_are_no_python_objects() -> None:
-    """A float among them may be several ids (V25), and whether there is one is up to the cells."""
+def test_ids_of_python_objects_are_refused() -> None:
+    """A float may stand for several ids (V25), and a cell decides whether there is one."""
     for column in ({"type": "integer"}, {"type": "integer", "lower": 0, "upper": 9}):
         unit = {"id": "id", "max_groups": 1, "max_rows_per_group": 1}
         query = ask(
@@ -788,8 +794,8 @@ def test_ids_are_no_python_objects() -> None:
                 exact(query, pd.DataFrame({"id": objects(cells)}))
 
 
-def test_a_line_of_a_long_csv_file_changes_no_other_part_of_it() -> None:
-    """pandas types parts of a file apart: a letter made '01' of 1 in thousands of rows beside it."""
+def test_chunked_csv_types_do_not_change_other_rows() -> None:
+    """pandas finds types for each chunk: a letter keeps '01' in thousands of rows near it."""
     query = ask(declare({"v": {"type": "text"}}), {"n": {"count": "*"}}, where="v = '01'")
     for part in ([1, 2, 1], ["01", "02", "01"], []):
         frame = pd.DataFrame({"v": pd.Series([*part, "A7"], dtype=object)})
@@ -802,8 +808,8 @@ def test_a_line_of_a_long_csv_file_changes_no_other_part_of_it() -> None:
 ODD_CATEGORIES = ["a", "\ud800", 1, 2.5, True, None, b"a", (1,), datetime.date(2024, 2, 29), NOON]
 
 
-def test_categories_of_any_kind_are_read_cell_by_cell() -> None:
-    """One odd code of one person refuses nothing, and no message quotes it (V79)."""
+def test_categoricals_of_any_type_are_read() -> None:
+    """An odd code refuses nothing, and no message quotes it (V79)."""
     columns = {"v": {"type": "category", "values": ["a", "1", "2024-02-29"], "others": "a"}}
     query = ask(declare(columns), {"rows": {"count": "*"}}, ["v"])
     known = [code for code in ODD_CATEGORIES if code is not None and code is not True]
@@ -812,7 +818,7 @@ def test_categories_of_any_kind_are_read_cell_by_cell() -> None:
     assert exact(query, frame)["rows"].tolist() == exact(query, plain)["rows"].tolist() == [4, 1, 1]
 
 
-def test_computed_columns_are_floats_whatever_their_bounds() -> None:
+def test_computed_columns_may_have_bounds_above_2_to_53() -> None:
     columns = {
         "n": {"type": "integer", "lower": 0, "upper": 9},
         "big": {"expression": "n * 2", "type": "integer", "lower": 0, "upper": 2**60},

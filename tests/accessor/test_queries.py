@@ -1,4 +1,4 @@
-"""Every question of `df.dp`: its shape, its values at a large budget, its price, and what it tells."""
+"""Every query of `df.dp`: shape, values at a large budget, budget spent, and metadata."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ EPSILON = 90
         ("max", "max", 3),
     ],
 )
-def test_aggregates(df: pd.DataFrame, question: str, function: str, tolerance: float) -> None:
+def test_aggregates_are_close_at_a_large_budget(
+    df: pd.DataFrame, question: str, function: str, tolerance: float
+) -> None:
     found = getattr(df.dp, question)("pay", by="state", epsilon=EPSILON)
     true = frame().groupby("state")["pay"].agg(function)
     assert found["state"].tolist() == ["VT", "NH", "ME"]
@@ -105,7 +107,7 @@ WITH_MARGINS: dict[str, tuple[int, float, Any]] = {
 @pytest.mark.each
 @pytest.mark.parametrize("question", WITH_MARGINS)
 @pytest.mark.parametrize(("epsilon", "confidence"), [("0.1", 0.95), ("0.1", 0.99), ("2", 0.9)])
-def test_margins_are_those_of_the_noise(
+def test_margins_of_error_equal_quantiles_of_the_noise(
     df: pd.DataFrame, question: str, epsilon: str, confidence: float
 ) -> None:
     """The least w with P(abs(noise) > w) at most what is left of the confidence.
@@ -135,7 +137,7 @@ def test_quantiles_are_ascending(df: pd.DataFrame) -> None:
     assert one["value"][0] == pytest.approx(frame()["pay"].quantile(0.25), abs=3)
 
 
-def test_counts_in_tables(df: pd.DataFrame) -> None:
+def test_value_counts_and_crosstabs(df: pd.DataFrame) -> None:
     counts = df.dp.value_counts("state", epsilon=EPSILON)
     assert counts.index.tolist() == ["NH", "VT", "ME"]
     assert counts.index.name == "state"
@@ -162,7 +164,7 @@ def test_histograms(df: pd.DataFrame, closed: str) -> None:
     assert len(split) == 6
 
 
-def test_describe(df: pd.DataFrame) -> None:
+def test_describe_is_close_to_pandas(df: pd.DataFrame) -> None:
     found = df.dp.describe(["age", "pay"], epsilon=99)
     true = frame()[["age", "pay"]].describe()
     assert found.index.tolist() == true.index.tolist()
@@ -172,14 +174,14 @@ def test_describe(df: pd.DataFrame) -> None:
     assert list(df.dp.describe(epsilon=1).columns) == ["age", "pay"]
 
 
-def test_none_is_what_there_is_without(df: pd.DataFrame) -> None:
-    """As pandas means it: no mechanism of its own, and margins as ever."""
+def test_none_is_the_default(df: pd.DataFrame) -> None:
+    """As in pandas: None gives the default mechanism and margins."""
     given: dict[str, Any] = {"mechanism": None, "confidence": None, "private_keys": None}
     answers = [df.dp.count(epsilon=1, **terms).attrs["dprelease_answer"] for terms in ({}, given)]
     assert answers[0] == answers[1]
 
 
-def test_groups(df: pd.DataFrame) -> None:
+def test_groupby_agg(df: pd.DataFrame) -> None:
     true = frame().groupby("state")
     found = df.dp.groupby("state").agg({"pay": ["mean", "std"], "age": "median"}, epsilon=99)
     assert found.index.name == "state"
@@ -207,7 +209,7 @@ def test_groups(df: pd.DataFrame) -> None:
         df.dp.groupby("sex").agg(x="mean", epsilon=1)
 
 
-def test_explaining_spends_nothing(df: pd.DataFrame) -> None:
+def test_explain_spends_nothing(df: pd.DataFrame) -> None:
     before = df.dp.session.spent
     plan = df.dp.explain("mean", "pay", by="state", epsilon=1)
     assert plan.index.tolist() == ["answer.sum", "answer.count", "answer"]
@@ -226,7 +228,7 @@ def test_explaining_spends_nothing(df: pd.DataFrame) -> None:
         df.dp.explain("skew", "pay", epsilon=1)
 
 
-def test_derived_rows_and_keys(df: pd.DataFrame) -> None:
+def test_computed_columns_conditions_and_private_keys(df: pd.DataFrame) -> None:
     bands = df.dp.derive(
         band={"cut": "age", "edges": [0, 50, 101]},
         rich={"expression": "pay >= 500", "type": "boolean"},
@@ -245,7 +247,7 @@ def test_derived_rows_and_keys(df: pd.DataFrame) -> None:
         df.dp.count(by="job", epsilon=1, private_keys=True)
 
 
-def test_refused_questions_cost_nothing(df: pd.DataFrame) -> None:
+def test_refused_queries_spend_nothing(df: pd.DataFrame) -> None:
     for ask in (
         lambda: df.dp.mean("job", epsilon=1),
         lambda: df.dp.mode("pay", epsilon=1),
@@ -270,7 +272,7 @@ TYPES = {
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_types_of_pandas(name: str) -> None:
+def test_pandas_types_are_read(name: str) -> None:
     session = dprelease.Session(SCHEMA, epsilon=1000)
     rows = TYPES[name](frame())
     rows.dp.use(session)
@@ -284,8 +286,8 @@ def test_types_of_pandas(name: str) -> None:
     assert str(found["n"].dtype) == "int64"
 
 
-def test_time_zones() -> None:
-    """Days are those of the declared zone; without one, another zone than UTC is refused."""
+def test_days_use_the_declared_time_zone() -> None:
+    """Without a declaration, a zone other than UTC is refused."""
     schema: dict[str, Any] = {
         "table": "people",
         "columns": {"day": {"type": "date", "lower": "2024-01-01", "upper": "2024-01-03"}},
@@ -308,8 +310,8 @@ def counts_by_day(schema: dict[str, Any], rows: pd.DataFrame) -> list[int]:
     return copy.dp.count(by="day", epsilon=80)["value"].tolist()  # type: ignore[no-any-return]
 
 
-def test_describe_takes_numbers_alone(df: pd.DataFrame) -> None:
-    """One finding, and at no name that is made for the question."""
+def test_describe_refuses_columns_without_numbers(df: pd.DataFrame) -> None:
+    """One error, which names no internal column."""
     for column, kind in (("sex", "category"), ("job", "text")):
         with pytest.raises(UsageError) as caught:
             df.dp.describe(["pay", column], epsilon=1)
@@ -319,8 +321,8 @@ def test_describe_takes_numbers_alone(df: pd.DataFrame) -> None:
         assert "c1_" not in message
 
 
-def test_sums_are_floats_in_sql_too(df: pd.DataFrame, tmp_path: Path) -> None:
-    """Of a column whose step is no whole number, and of what is computed from it."""
+def test_sums_in_sql_are_floats(df: pd.DataFrame, tmp_path: Path) -> None:
+    """For a column whose step is no integer, and for values computed from it."""
     asked = "SELECT sex, SUM(pay) AS total, 2 * SUM(pay) AS twice FROM people GROUP BY sex"
     of_session = df.dp.sql(asked, epsilon=EPSILON)
     schema = tmp_path / "people.yaml"
@@ -331,8 +333,8 @@ def test_sums_are_floats_in_sql_too(df: pd.DataFrame, tmp_path: Path) -> None:
     assert df.dp.sum("pay", by="sex", epsilon=EPSILON)["value"].dtype == np.dtype("float64")
 
 
-def test_shares_are_computed_from_the_noisy_counts(df: pd.DataFrame) -> None:
-    """In each cell of the other keys, as pandas does; they cost what the counts cost."""
+def test_normalize_uses_the_noisy_counts(df: pd.DataFrame) -> None:
+    """In each cell of the other keys, as in pandas; the budget is that of the counts."""
     for found, true in (
         (
             df.dp.value_counts("state", normalize=True, epsilon=99),
@@ -360,16 +362,16 @@ def test_shares_are_computed_from_the_noisy_counts(df: pd.DataFrame) -> None:
     assert nobody["proportion"].isna().all()
 
 
-def test_shares_of_private_keys_have_no_limits(df: pd.DataFrame) -> None:
-    """The counts of selected keys are large by their selection, which no margin covers."""
+def test_shares_of_private_keys_have_trivial_intervals(df: pd.DataFrame) -> None:
+    """Counts of selected keys are biased by the selection, which no margin covers."""
     found = df.dp.value_counts("state", normalize=True, private_keys=True, epsilon=99, delta=1e-3)
     assert found["proportion"].sum() == pytest.approx(1)
     assert set(found["lower"]) == {0}
     assert set(found["upper"]) == {1}
 
 
-def test_tables_of_two_keys_have_shares_and_totals(df: pd.DataFrame) -> None:
-    """Each is computed from the noisy counts, so that parts and totals agree."""
+def test_crosstab_has_shares_and_totals(df: pd.DataFrame) -> None:
+    """They are computed from the noisy counts, so that parts and totals agree."""
     own = frame()
     for normalize, axis in (("index", 1), ("columns", 0), ("all", None), (True, None)):
         found = df.dp.crosstab("state", "sex", normalize=normalize, epsilon=99)
@@ -392,7 +394,7 @@ def test_tables_of_two_keys_have_shares_and_totals(df: pd.DataFrame) -> None:
 
 
 @pytest.mark.parametrize("normalize", ["rows", 1, None, ["index"], 0.5])
-def test_shares_of_something_else(df: pd.DataFrame, normalize: Any) -> None:
+def test_wrong_normalize_is_refused(df: pd.DataFrame, normalize: Any) -> None:
     with pytest.raises(UsageError, match=r"DP-SESSION-016.*normalize"):
         df.dp.crosstab("state", "sex", normalize=normalize, epsilon=99)
     assert df.dp.session.spent.epsilon == 0

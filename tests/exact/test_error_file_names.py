@@ -34,7 +34,7 @@ ID = "people.yaml:5  columns.id"
 N = "people.yaml:6  columns.n"
 
 
-def told(folder: Path, source: str) -> str:
+def error_message(folder: Path, source: str) -> str:
     """Return the message that a run over a source ends with, without its last lines."""
     (folder / "people.yaml").write_text(SCHEMA.format(source=source), encoding="utf-8")
     (folder / "release.yaml").write_text(RELEASE, encoding="utf-8")
@@ -43,7 +43,7 @@ def told(folder: Path, source: str) -> str:
     return "\n".join(str(caught.value).splitlines()[:2])
 
 
-def stored(path: Path, **changed: object) -> None:
+def write_parquet_file(path: Path, **changed: object) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     pd.DataFrame({**ROWS, **changed}).to_parquet(path)
 
@@ -73,34 +73,36 @@ AT_FAULT: Mapping[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("changed", "message"), AT_FAULT.values(), ids=AT_FAULT)
-def test_of_several_files_the_first_at_fault_is_named(
-    tmp_path: Path, changed: dict[str, Any], message: str
-) -> None:
+def test_first_faulty_file_is_named(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
     for i in range(12):
-        stored(tmp_path / f"people/part_{i:02}.parquet", **(changed if i in (7, 9) else {}))
-    assert told(tmp_path, "people/*.parquet") == message
+        write_parquet_file(
+            tmp_path / f"people/part_{i:02}.parquet", **(changed if i in (7, 9) else {})
+        )
+    assert error_message(tmp_path, "people/*.parquet") == message
 
 
-def test_where_all_files_are_at_fault_none_is_named(tmp_path: Path) -> None:
+def test_no_file_is_named_if_all_are_faulty(tmp_path: Path) -> None:
     for i in range(3):
-        stored(tmp_path / f"people/part_{i}.parquet", id=[1, 2])
+        write_parquet_file(tmp_path / f"people/part_{i}.parquet", id=[1, 2])
     cause = "DP-DATA-004  The column 'id' is stored as BIGINT, which can't be read as text."
-    assert told(tmp_path, "people/") == f"{ID}\n{cause}"
+    assert error_message(tmp_path, "people/") == f"{ID}\n{cause}"
 
 
-def test_folders_are_not_shown_for_they_may_hold_values(tmp_path: Path) -> None:
+def test_errors_do_not_show_folder_names(tmp_path: Path) -> None:
     for i, state in enumerate(("AK", "NY", "WY")):
-        stored(tmp_path / f"people/state={state}/a.parquet", **({"id": [1, 2]} if i == 1 else {}))
-    message = told(tmp_path, "people/")
+        write_parquet_file(
+            tmp_path / f"people/state={state}/a.parquet", **({"id": [1, 2]} if i == 1 else {})
+        )
+    message = error_message(tmp_path, "people/")
     assert message.endswith("so it is in 'a.parquet' (file 2 of 3, in the order of their paths).")
     assert "NY" not in message
 
 
-def test_folders_of_texts_are_not_shown_either(tmp_path: Path) -> None:
+def test_errors_of_csv_files_do_not_show_folder_names(tmp_path: Path) -> None:
     for state, names in (("AK", "id,n"), ("NY", "n,id")):
         (tmp_path / state).mkdir()
         (tmp_path / state / "a.csv").write_text(f"{names}\n1,2\n", encoding="utf-8")
-    message = told(tmp_path, '"*/a.csv"')
+    message = error_message(tmp_path, '"*/a.csv"')
     assert "the header of 'a.csv' (file 2 of 2, in the order of their paths) is another" in message
     assert "NY" not in message
 
@@ -136,17 +138,17 @@ SINGLE: Mapping[str, tuple[Callable[[Path], None], str, str, str]] = {
 
 
 @pytest.mark.parametrize(("write", "name", "source", "start"), SINGLE.values(), ids=SINGLE)
-def test_findings_about_a_single_file_have_a_place(
+def test_errors_about_a_single_file_have_a_location(
     tmp_path: Path, write: Callable[[Path], None], name: str, source: str, start: str
 ) -> None:
     write(tmp_path / name)
-    assert told(tmp_path, source).startswith(start)
+    assert error_message(tmp_path, source).startswith(start)
 
 
-def test_a_column_of_a_joined_table_stands_in_its_own_schema(tmp_path: Path) -> None:
-    """Also where both tables have a column of that name, of which one is at fault."""
-    stored(tmp_path / "people.parquet")
-    stored(tmp_path / "visits.parquet", id=[1, 2])
+def test_error_in_a_joined_table_names_its_schema(tmp_path: Path) -> None:
+    """Also if both tables have a column of this name and one is faulty."""
+    write_parquet_file(tmp_path / "people.parquet")
+    write_parquet_file(tmp_path / "visits.parquet", id=[1, 2])
     for name in ("people", "visits"):
         text = SCHEMA.format(source=f"{name}.parquet").replace("table: people", f"table: {name}")
         text = text.replace("  n:", f"  {name}_n:") if name == "visits" else text
@@ -159,27 +161,27 @@ def test_a_column_of_a_joined_table_stands_in_its_own_schema(tmp_path: Path) -> 
     assert "visits.yaml:5  columns.id\nDP-DATA-004" in done.output.replace("\r", "")
 
 
-def test_a_folder_without_files_is_told_as_that(tmp_path: Path) -> None:
+def test_folder_without_files_is_reported(tmp_path: Path) -> None:
     (tmp_path / "people").mkdir()
     (tmp_path / "people/_unfinished.parquet").touch()
-    message = told(tmp_path, "people/")
+    message = error_message(tmp_path, "people/")
     assert message.startswith("people.yaml:2  source\nDP-DATA-024")
     assert message.endswith("can't be read as Parquet: the folder contains no Parquet file.")
 
 
-def test_a_folder_that_is_not_there_is_told_as_that(tmp_path: Path) -> None:
-    assert "DP-DATA-001" in told(tmp_path, "people/")
+def test_missing_folder_is_reported(tmp_path: Path) -> None:
+    assert "DP-DATA-001" in error_message(tmp_path, "people/")
 
 
-def test_keys_in_names_of_folders_are_said_not_to_be_read(tmp_path: Path) -> None:
-    pd.DataFrame({"id": ["a"]}).to_parquet(_made(tmp_path / "people/n=1/a.parquet"))
-    told(tmp_path, "people/")
+def test_error_explains_that_folder_keys_are_not_read(tmp_path: Path) -> None:
+    pd.DataFrame({"id": ["a"]}).to_parquet(_with_parent(tmp_path / "people/n=1/a.parquet"))
+    error_message(tmp_path, "people/")
     with pytest.raises(
         DataError, match=r"DP-DATA-002(?s:.*)folder names, such as year=2024/, are not read"
     ):
         read_release(tmp_path / "release.yaml").run()
 
 
-def _made(path: Path) -> Path:
+def _with_parent(path: Path) -> Path:
     path.parent.mkdir(parents=True)
     return path

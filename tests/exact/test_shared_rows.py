@@ -1,4 +1,4 @@
-"""Tables of id units that share their rows are those of rows read for each, to the bit."""
+"""Tables with ids that share their rows equal tables that each read them, bit by bit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dprelease.exact.duckdb import Engine
 from dprelease.query.resolve import Query
 from dprelease.query.scans import scan_planning
 from tests.exact.build import ask, declare
-from tests.exact.test_scanned import numbers
+from tests.exact.test_shared_scans import numbers
 
 COLUMNS: dict[str, Any] = {
     "shop": {"type": "integer", "lower": 0, "upper": 6},
@@ -96,7 +96,7 @@ SOME = st.lists(
 
 @given(st.sampled_from(list(IDS)), st.sampled_from(BOUNDS), SOME, st.data())
 @settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow], deadline=None)
-def test_every_number_is_that_of_the_query_alone(
+def test_shared_rows_give_the_same_vectors(
     kind: str, bounds: tuple[int, int], asks: list[Asked], data: st.DataObject
 ) -> None:
     queries = queries_of(kind, bounds, asks)
@@ -115,7 +115,7 @@ ROWS = [
 ]
 
 
-def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+def count_reads(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """Return how often rows are read, and numbered, from now on."""
     seen = {"read": 0, "numbered": 0}
     for what, place, name in (
@@ -136,19 +136,19 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 def test_rows_are_read_and_ids_numbered_once(monkeypatch: pytest.MonkeyPatch) -> None:
     queries, frame = queries_of("integer", (2, 3), ASKS), frame_of("integer", ROWS)
     alone = answers(queries, frame, together=False)
-    seen = counted(monkeypatch)
+    seen = count_reads(monkeypatch)
     assert answers(queries, frame, together=True) == alone
     assert seen == {"read": 1, "numbered": 1}
 
 
-def test_too_many_rows_to_hold_are_read_for_each_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_rows_are_read_for_each_table(monkeypatch: pytest.MonkeyPatch) -> None:
     queries, frame = queries_of("integer", (2, 3), ASKS), frame_of("integer", ROWS)
     alone = answers(queries, frame, together=False)
     monkeypatch.setattr(bounding, "MOST_HELD_ROWS", 20)
     assert answers(queries, frame, together=True) == alone
 
 
-def test_planted_faults_are_found() -> None:
+def test_planted_faults_in_shared_rows_are_found() -> None:
     queries, frame = queries_of("integer", (2, 3), ASKS), frame_of("integer", ROWS)
     alone = answers(queries, frame, together=False)
     blocks = shared_rows.HeldRows._id_rows
@@ -167,7 +167,7 @@ def test_planted_faults_are_found() -> None:
             assert answers(queries, frame, together=True) != alone, fault.__name__
 
 
-def test_what_shares_its_rows() -> None:
+def test_only_queries_of_one_table_share_rows() -> None:
     some = queries_of("integer", (2, 3), ASKS)
     others = [replace(query, name=f"{query.name} of others") for query in
               queries_of("integer", (2, 3), ASKS[:1])]  # fmt: skip
@@ -192,16 +192,16 @@ def of_two_groups() -> list[Query]:
     return found
 
 
-def held(engine: Engine) -> int:
-    """Return of how many groups an engine holds rows."""
+def groups_with_rows(engine: Engine) -> int:
+    """Return the number of groups whose rows the engine holds."""
     assert engine._rows is not None
     return sum(group.held is not None for group in engine._rows._groups)
 
 
-def test_groups_that_take_turns_are_read_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_alternating_groups_are_read_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
     queries, frame = of_two_groups(), frame_of("integer", ROWS)
     alone = answers(queries, frame, together=False)
-    seen = counted(monkeypatch)
+    seen = count_reads(monkeypatch)
     assert answers(queries, frame, together=True) == alone
     assert seen == {"read": 2, "numbered": 2}
     with Engine.open(queries[0].declared, frame) as engine:
@@ -209,12 +209,12 @@ def test_groups_that_take_turns_are_read_once_each(monkeypatch: pytest.MonkeyPat
         found = []
         for query in queries:
             engine.run(query)
-            found.append(held(engine))
+            found.append(groups_with_rows(engine))
         assert found == [1, 2, 2, 1, 0]
 
 
-def test_groups_share_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What two groups hold is what one may hold: the second is read table by table."""
+def test_groups_share_the_memory_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two groups together may hold what one may: the second is read for each table."""
     queries, frame = of_two_groups(), frame_of("integer", ROWS)
     alone = answers(queries, frame, together=False)
     monkeypatch.setattr(bounding, "MOST_HELD_ROWS", len(ROWS) * 3 // 2)
@@ -223,18 +223,18 @@ def test_groups_share_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
         found = []
         for query, wanted in zip(queries, alone, strict=True):
             assert numbers(engine.run(query), query) == wanted
-            found.append(held(engine))
+            found.append(groups_with_rows(engine))
         assert found == [1, 1, 1, 1, 0]
 
 
-def test_rows_are_let_go_after_the_last_table() -> None:
+def test_rows_are_released_after_the_last_table() -> None:
     queries, frame = queries_of("integer", (2, 3), ASKS), frame_of("integer", ROWS)
     with Engine.open(queries[0].declared, frame) as engine:
         engine.expect(queries)
         found = []
         for query in reversed(queries):
             engine.run(query)
-            found.append(held(engine))
+            found.append(groups_with_rows(engine))
         assert found == [1, 1, 0]
         again = numbers(engine.run(queries[0]), queries[0])  # read anew
     assert again == answers(queries, frame, together=False)[0]

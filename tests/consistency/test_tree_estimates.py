@@ -1,4 +1,4 @@
-"""Layer 1 against dense least squares, exact fractions, and itself in other orders and pieces."""
+"""Least-squares estimates of trees against dense solutions, fractions, and other orders."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.consistency.families import (
     Case,
     Dense,
     marginal,
-    noised,
+    noisy_tables,
     query_coefficients,
     random_case,
     random_truth,
@@ -55,8 +55,8 @@ def estimates(case: Case, **kwargs):
     return whole_tree(known, case.read, publishable(known), **kwargs)
 
 
-def agrees_with_dense(case: Case, rng) -> int:
-    """Hold every table, standard error and area of a family against one dense solve."""
+def assert_equals_dense(case: Case, rng) -> int:
+    """Compare every table, standard error and area of a family with one dense solution."""
     structure, dense = case.structure, Dense(case)
     known = with_groups(Variances(structure), case.read, int(rng.integers(1, 200)))
     x, covariance, projection = dense.solve()
@@ -78,12 +78,12 @@ def agrees_with_dense(case: Case, rng) -> int:
             claimed = standard_errors(known, table, level, 0, count)[:, None] ** 2
             np.testing.assert_allclose(claimed + 0 * expected, expected, rtol=1e-9, atol=1e-9)
             compared += 1
-    areas_agree(known, dense, covariance, projection, rng)
+    check_areas(known, dense, covariance, projection, rng)
     return compared
 
 
-def areas_agree(known: Variances, dense: Dense, covariance, projection, rng) -> None:
-    """Hold an area of random leaves, and a union of values in it, against the dense covariance."""
+def check_areas(known: Variances, dense: Dense, covariance, projection, rng) -> None:
+    """Compare an area of random leaves, and a union of values in it, with the dense covariance."""
     structure = known.structure
     tree = structure.tree
     leaves, shares, weight = [], [], np.zeros(len(dense.place))
@@ -118,29 +118,29 @@ def areas_agree(known: Variances, dense: Dense, covariance, projection, rng) -> 
 @pytest.mark.parametrize("seed", range(60))
 def test_random_families_equal_a_dense_solve(seed):
     rng = np.random.default_rng(seed)
-    agrees_with_dense(random_case(rng), rng)
+    assert_equals_dense(random_case(rng), rng)
 
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("seed", range(40))
 def test_measured_groupings_equal_a_dense_solve(seed):
-    """Accurate and inaccurate ones, empty groups, ragged trees, areas that are known exactly."""
+    """Accurate and inaccurate ones, empty groups, ragged trees, areas with exact values."""
     rng = np.random.default_rng([70, seed])
     case = random_case(rng, levels=int(rng.integers(2, 5)), full=0.9)
-    agrees_with_dense(with_random_groupings(case, rng), rng)
+    assert_equals_dense(with_random_groupings(case, rng), rng)
 
 
 @pytest.mark.audit
 @pytest.mark.parametrize("seed", range(60, 1000))
 def test_many_families_equal_a_dense_solve(seed):
     rng = np.random.default_rng(seed)
-    agrees_with_dense(random_case(rng), rng)
+    assert_equals_dense(random_case(rng), rng)
 
 
 @pytest.mark.share(0.34)
 @pytest.mark.parametrize("start", range(0, 60, 20))
-def test_what_a_first_pass_says_to_fit_does(start):
-    """Whatever the size of numbers; and it says so of nearly all that do."""
+def test_first_pass_predicts_whether_numbers_fit(start):
+    """For all sizes of numbers; and it finds most of those that fit."""
     certain = fits = 0
     for seed in range(start, start + 20):
         rng = np.random.default_rng([90, seed])
@@ -171,11 +171,11 @@ def test_what_a_first_pass_says_to_fit_does(start):
 def test_a_large_family_equals_a_dense_solve():
     rng = np.random.default_rng(1)
     case = random_case(rng, levels=5, sizes=(2, 3, 2), exact=False, full=1.0)
-    assert agrees_with_dense(case, rng) > 20
+    assert assert_equals_dense(case, rng) > 20
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_exact_fractions_differ_by_less_than_the_stated_bound(seed):
+def test_rounding_errors_are_within_the_stated_bound(seed):
     rng = np.random.default_rng(seed)
     sizes = ((2, 2), (3,), (2, 3))[seed % 3]
     case = random_case(rng, levels=3, sizes=sizes, exact=False, full=1.0)
@@ -185,7 +185,7 @@ def test_exact_fractions_differ_by_less_than_the_stated_bound(seed):
             tuple(range(len(sizes))), NoiseMoments(Fraction(7, 3))
         )
     structure = Structure(sizes, structure.tree, structure.noise_moments)
-    case = Case(structure, noised(structure, rng, random_truth(structure, rng)))
+    case = Case(structure, noisy_tables(structure, rng, random_truth(structure, rng)))
     case = with_random_groupings(case, rng, number=seed % 2)
     structure, dense = case.structure, Dense(case)
     known = with_groups(Variances(structure), case.read)
@@ -210,7 +210,7 @@ def digest(found) -> str:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_pieces_and_order_do_not_change_a_bit(seed, monkeypatch):
+def test_pieces_and_order_change_no_bit(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     case = random_case(rng, levels=4, full=1.0)
     digests = {digest(estimates(case, cells_at_most=size)) for size in (1, 7, 40, 400, 1 << 21)}
@@ -221,8 +221,8 @@ def test_pieces_and_order_do_not_change_a_bit(seed, monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_siblings_in_another_order_move_by_roundings_only(seed):
-    """Carried roundings go by the children's order, which is declared; least squares do not."""
+def test_order_of_siblings_changes_only_roundings(seed):
+    """Rounding follows the declared order of children; least squares do not."""
     rng = np.random.default_rng(seed)
     count, sizes = 30, (2, 3)
     laws = [
@@ -230,7 +230,7 @@ def test_siblings_in_another_order_move_by_roundings_only(seed):
         {(0, 1): NoiseMoments(Fraction(9)), (0,): NoiseMoments(Fraction(5))},
     ]
     structure = Structure(sizes, Tree(1, [np.zeros(count, np.int64)]), laws)
-    case = Case(structure, noised(structure, rng, random_truth(structure, rng)))
+    case = Case(structure, noisy_tables(structure, rng, random_truth(structure, rng)))
     order = rng.permutation(count)
     other = Case(structure, {k: v if k[0] == 0 else v[order] for k, v in case.measured.items()})
     one, two = estimates(case), estimates(other)
@@ -240,7 +240,7 @@ def test_siblings_in_another_order_move_by_roundings_only(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_everything_adds_up_to_the_last_unit(seed):
+def test_estimates_add_up_exactly(seed):
     rng = np.random.default_rng(seed)
     case = random_case(rng)
     tree = case.structure.tree
@@ -258,7 +258,7 @@ def test_everything_adds_up_to_the_last_unit(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_exact_tables_are_published_as_they_are(seed):
+def test_exact_tables_are_published_unchanged(seed):
     rng = np.random.default_rng(seed)
     case = random_case(rng, full=1.0)
     found = estimates(case)
@@ -270,7 +270,7 @@ def test_exact_tables_are_published_as_they_are(seed):
             assert not widths.any()
 
 
-def test_a_single_child_of_no_measurement_equals_its_parent():
+def test_unmeasured_only_child_equals_its_parent():
     laws = [{(): NoiseMoments(Fraction(4))}, {}]
     structure = Structure((2,), Tree(1, [np.zeros(1, np.int64)]), laws)
     known = Variances(structure)
@@ -281,7 +281,7 @@ def test_a_single_child_of_no_measurement_equals_its_parent():
     assert Variances(two).estimable(1) == set()
 
 
-def test_contrasts_and_tables_are_one_to_one():
+def test_contrasts_are_invertible():
     rng = np.random.default_rng(0)
     sizes = (2, 1, 3, 4)
     full = rng.integers(-9, 9, (5, *sizes))
@@ -293,9 +293,10 @@ def test_contrasts_and_tables_are_one_to_one():
     assert sum(squared_lengths(sizes, full[0]).values()) == int((full[0] ** 2).sum())
 
 
-def test_one_node_has_the_variances_of_the_marginals_mechanism():
-    """Six x two x eighteen, the noise of all eight tables equal: mean cell variance 8.0 as measured, and
-    after least squares as a dense solve has it.
+def test_one_area_has_variances_of_the_marginals_mechanism():
+    """Six x two x eighteen, equal noise in all eight tables: mean cell variance 8.0 as measured.
+
+    After least squares, it is that of a dense solution.
     """
     sizes = (6, 2, 18)
     tables = subtables((0, 1, 2))
@@ -335,8 +336,8 @@ def test_contradicting_exact_tables_are_refused():
 
 
 @pytest.mark.parametrize("bits", [20, 0])
-def test_sums_on_a_lattice_are_the_same_numbers(bits):
-    """Amounts up to 2**52 steps take a coarser lattice; estimates are the same to its unit."""
+def test_sums_with_steps_give_the_same_estimates(bits):
+    """Amounts up to 2**52 steps use a coarser grid; estimates are equal up to its unit."""
     rng = np.random.default_rng(5)
     tree = Tree(1, [np.zeros(4, np.int64)])
     laws = [{(): NoiseMoments(Fraction(10**6))}, {(0,): NoiseMoments(Fraction(10**8))}]
@@ -345,7 +346,7 @@ def test_sums_on_a_lattice_are_the_same_numbers(bits):
     assert structure.bits == bits
     measured = {(0, ()): np.array([10**6]), (1, (0,)): rng.integers(0, 10**5, (4, 3))}
     case = Case(structure, measured)
-    agrees_with_dense(case, rng)
+    assert_equals_dense(case, rng)
 
 
 PLANTED = {
@@ -374,7 +375,7 @@ PLANTED = {
 
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("fault", PLANTED)
-def test_planted_faults_are_found(fault, monkeypatch):
+def test_planted_faults_in_tree_estimates_are_found(fault, monkeypatch):
     where, name, wrong = PLANTED[fault]
     monkeypatch.setattr(where, name, wrong(getattr(where, name)))
     failed = 0
@@ -382,8 +383,8 @@ def test_planted_faults_are_found(fault, monkeypatch):
         rng = np.random.default_rng(seed)
         case = random_case(rng, levels=3, full=1.0)
         try:
-            agrees_with_dense(case, rng)
-            test_everything_adds_up_to_the_last_unit(seed)
+            assert_equals_dense(case, rng)
+            test_estimates_add_up_exactly(seed)
         except (AssertionError, ValueError):
             failed += 1
         if failed > 5:
@@ -391,7 +392,7 @@ def test_planted_faults_are_found(fault, monkeypatch):
     pytest.fail(f"{failed} of 20 cases find it")
 
 
-def test_margins_are_rounded_upwards():
+def test_margins_are_rounded_up():
     structure = Structure((2,), Tree(1), [{(0,): NoiseMoments(Fraction(1, 3))}])
     known = Variances(structure)
     se = standard_errors(known, (0,), 0, 0, 1)[0]
@@ -402,14 +403,14 @@ def test_margins_are_rounded_upwards():
     assert final_variances_at(known, 0, 0, 1)(())[0] > 0
 
 
-def test_the_lattice_of_values_is_fine_for_a_nation():
+def test_grid_of_values_is_fine_for_a_nation():
     """Twenty binary digits for the 2020 redistricting tables' 2 016 cells, of 330 million persons."""
     assert value_bits((8, 2, 2, 63), 1 << 29) == 20
     assert value_bits((2, 2, 63), 1 << 29) == 20
     assert value_bits((2,), 1 << 51) == 1
 
 
-def test_threads_do_not_change_a_bit():
+def test_threads_change_no_bit():
     rng = np.random.default_rng(4)
     case = random_case(rng, levels=4, sizes=(2, 3), exact=False, full=1.0)
     with ThreadPoolExecutor(4) as pool:
