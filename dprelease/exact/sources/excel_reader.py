@@ -343,7 +343,7 @@ def _plain_cells(
     Cells that are numbers have no separators, and don't show those of texts.
     """
     texts = {
-        name: [row[i] if isinstance(row[i], str) else "" for row in rows]
+        name: [str(row[i]) if isinstance(row[i], str) else "" for row in rows]
         for i, name in enumerate(names)
     }
     found, kinds = detect_cell_formats(texts, semicolons=False)
