@@ -3,7 +3,8 @@
 The parts are N_r = D_r + K_r with independent, symmetric noise K_r, for r = 1 ... R. With T the sum
 of the D_r^2 and V the sum of the variances of the K_r, the number Q, the sum of N_r^2 less V, has
 the mean T: the design variance `scale` T is estimated by `scale` Q without bias, apart from the
-last digits of the certified upper bounds of the variances.
+last digits of the certified upper bounds of the variances. Values that are not clearly above 0 are
+left empty, so the other ones are too large on average.
 
 Q - T is 2 D'K + K'K - V. For normal noise, its distribution depends on D only by T, because K'K
 and D'K are the same in all directions: Q + V then has a noncentral chi-squared distribution. So the
