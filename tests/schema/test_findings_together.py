@@ -142,6 +142,23 @@ FOLLOWING: dict[str, tuple[Edits, list[str]]] = {
         ],
         ["DP-SCHEMA-003 columns.sex.values"],
     ),
+    "tables of groups, and of their areas with a faulty column": (
+        [
+            (S, AGE, "lower: 5, upper: 1"),
+            added(
+                "region: {type: category, values: [X]}",
+                "town: {type: category, values: {X: [t]}, within: region}",
+                "half: {cut: age, edges: [0, 50, 116]}",
+            ),
+            (
+                R,
+                "    group_by: [sex]\n",
+                "    hierarchy: [town]\n    marginals: [[], [sex], [half]]\n"
+                "    marginals_at: {region: [[sex]]}\n    consistent: {groupings: [region]}\n",
+            ),
+        ],
+        [BOUNDS],
+    ),
     "frequencies of a faulty column": (
         [
             (S, "values: [F, M]", "values: [F, F]"),

@@ -43,7 +43,9 @@ from dprelease.schema.yaml_text.reader import (
 STAND_INS: dict[str, Plain] = {"title": "-", "budget": {"epsilon": "1"}, "output": "out"}
 """The placeholders for missing keys of a release, which cause no further errors."""
 
-QUERY_DEPENDENCIES = ("from", "join", "derive", "hierarchy", "histogram", "private_keys")
+QUERY_DEPENDENCIES = (
+    "from", "join", "derive", "hierarchy", "histogram", "marginals", "private_keys",
+)  # fmt: skip
 """The keys of a query on which its other keys depend: without one, the whole query is removed."""
 FOR_READERS = ("label", "description", "footnotes", "decimals")
 """The keys of a column that have no effect on its values."""
