@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
-from dprelease.errors import DataError
+from dprelease.errors import DataError, State
 from dprelease.exact.connection import MOST_CACHED_FILES, WITHOUT_METADATA_CACHE
 from dprelease.exact.nan_safety import columns_to_read
 from dprelease.exact.reading.error_locations import locate_errors, place_of
 from dprelease.exact.reading.frames import object_columns, to_arrow
+from dprelease.exact.reading.line_selection import MOST_NOTES, NO_NOTES
 from dprelease.exact.reading.relations import frame_batches
 from dprelease.exact.reading.sources import (
     BatchSource,
@@ -160,10 +161,29 @@ class Input:
     def fetch(self, link: duckdb.DuckDBPyConnection) -> None:
         """Copy batches into their tables, and text files into their plain copies, each once.
 
-        Raises OSError if a file does not have the declared format, or there is no space.
+        Raises OSError if a file does not have the declared format, or there is no space. Raises
+        DataError: DP-DATA-024 if no line of a file begins with `until`.
         """
         for part in self.parts:
             part.fetch(link)
+        lacks_notes = False
+        try:
+            self._copy_rows(link)
+        except (OSError, duckdb.Error) as problem:
+            if not str(problem).rstrip().endswith(NO_NOTES):  # the engine quotes the exceptions of readers
+                raise
+            lacks_notes = True
+        if lacks_notes:
+            way = (
+                "write the beginning of the first line of the notes as it is in the file, or "
+                f"remove `until`; notes have at most {MOST_NOTES:,} lines"
+            )
+            error = unreadable_error(self.declared, NO_NOTES, way)
+            error.set_state(State.READ)
+            raise error
+
+    def _copy_rows(self, link: duckdb.DuckDBPyConnection) -> None:
+        """Copy the batches and text files of this input itself."""
         while self.rows:
             name, rows = self.rows.popitem()
             link.register("dp_rows", rows.reader())

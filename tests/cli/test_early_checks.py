@@ -308,7 +308,7 @@ UNREAD = {
     "{frame: people}": ("", ""),
     "{path: people.duckdb, table: people}": ("spark", "a DuckDB file"),
     "{path: people.sqlite, table: people}": ("spark", "a SQLite file"),
-    "people.xlsx": ("spark", "an Excel workbook"),
+    "people.xlsx": ("spark", "a workbook"),
     "{path: 'postgresql://office@127.0.0.1/db', table: people}": (
         "spark", "a table of a PostgreSQL server",
     ),

@@ -324,7 +324,9 @@ def test_sketches_of_unreadable_files_are_refused(
 def test_files_that_do_not_end_as_declared_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(text([["k0", "1"]], ["k", "n"]))
-    assert "DP-DATA-006" in error_message(path, until="Source")
+    found = error_message(path, until="Source")
+    assert "DP-DATA-024" in found
+    assert "`until`" in found
     for names in ((), ("a.csv", "b.csv")):
         (tmp_path / "t.csv.zip").write_bytes(zip_archive(*names))
         assert "DP-DATA-009" in error_message(tmp_path / "t.csv.zip")

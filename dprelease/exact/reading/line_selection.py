@@ -24,6 +24,8 @@ HEAD_LIMIT = 1 << 20
 MOST_NOTES = 1000
 """Maximum number of lines of the notes below a table."""
 
+NO_NOTES = "none of its last lines begins with the text in `until`"
+
 MOST_WIDTHS, FEWEST_WIDTHS = 100, 2
 """How many of the first rows are compared with the header, and how many are needed for that."""
 
@@ -214,7 +216,7 @@ class LineSelection:
             while last and not last[-1].startswith(starts):
                 last.pop()
             if not last:
-                raise OSError("no line begins with the text in `until`")
+                raise OSError(NO_NOTES)
             last.pop()
         yield b"".join(last[: max(0, len(last) - self.notes)])
 

@@ -30,7 +30,7 @@ from dprelease.exact.reading.cell_rows import (
     wanted_columns,
 )
 from dprelease.exact.reading.cell_texts import texts_of
-from dprelease.exact.reading.line_selection import MOST_NOTES
+from dprelease.exact.reading.line_selection import MOST_NOTES, NO_NOTES
 from dprelease.exact.reading.open_documents import OpenSheet, sheet_names
 from dprelease.exact.reading.packages import (
     UnreadableWorkbook,
@@ -330,7 +330,7 @@ def _rows_above_notes(rows: Iterator[Cells], until: str | None, footer: int) -> 
         while last and not (texts_of([last[-1][min(last[-1])]])[0] or "").startswith(until):
             last.pop()
         if not last:
-            raise OSError("no row begins with the text in `until`")
+            raise OSError(NO_NOTES)
         last.pop()
     yield from last[: max(0, len(last) - footer)]
 

@@ -16,7 +16,7 @@ class Excel(SourceType):
     """A sheet of a workbook, whose cells have their own types."""
 
     name = "excel"
-    label = "an Excel workbook"
+    label = "a workbook"
     suffixes = (".xlsx", ".xlsm", ".ods")
     options = (
         "nulls", "decimal", "thousands",
