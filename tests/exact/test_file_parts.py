@@ -132,7 +132,7 @@ def open_source(path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "code"),
     [
-        ({"columns": {"sex": "SEXE"}}, "DP-DATA-024"),  # the file lacks the column
+        ({"columns": {"sex": "SEXE", "area": "comune"}}, "DP-DATA-024"),  # which the file lacks
         ({"columns": {"sexes": "SEXE"}}, "DP-DECL-003"),
         ({"columns": {"sex": "commune", "area": "commune"}}, "DP-DECL-003"),
         ({"columns": {"sex": [1, 2], "area": "commune"}}, "DP-DECL-003"),

@@ -70,9 +70,10 @@ def union_of_parts(given: Input) -> str:
         DP-DATA-024 for a column that only some files have; 004, 005 or 015 for an unusable type.
     """
     declared, sources = given.declared, sources_of_parts(given.declared.table)
-    values = []
+    values, names_of_parts = [], []
     for part, own in zip(given.parts, sources, strict=True):
         names = names_in_file(own, declared.table.columns)
+        names_of_parts.append(names)
         found = {
             name: part.collations[one] for name, one in names.items() if one in part.collations
         }
@@ -82,8 +83,8 @@ def union_of_parts(given: Input) -> str:
     for one in values:
         types |= {name: kind for name, (sql, kind) in one.items() if sql and name not in types}
     relations = []
-    for part, one in zip(given.parts, values, strict=True):
-        _refuse_missing_columns(part, one, types, declared)
+    for part, one, names in zip(given.parts, values, names_of_parts, strict=True):
+        _refuse_missing_columns(part, one, names, types, declared)
         known = {
             name: (
                 one[name][0] or f"CAST(NULL AS {ENGINE_TYPES.get(kind, kind)})",
@@ -177,14 +178,20 @@ def _with_codes(column: Column, changes: Mapping[str, str]) -> Column:
 
 
 def _refuse_missing_columns(
-    part: Input, values: Mapping[str, Value], types: Types, declared: Declared
+    part: Input,
+    values: Mapping[str, Value],
+    names: Mapping[str, str],
+    types: Types,
+    declared: Declared,
 ) -> None:
     """Raise DP-DATA-024 for a column that a file lacks, and others have."""
     missing = next((name for name in types if name not in values), None)
     if missing is not None:
-        reason = f"{_label(part)} lacks the column '{missing}', which other files have"
+        own = names.get(missing, missing)
+        use = "which other files have" if own == missing else f"which `columns` names '{missing}'"
+        reason = f"{_label(part)} lacks the column '{own}', {use}"
         way = (
-            "declare its name in this file, `columns: {column: name}`, or that the file lacks it, "
+            "declare its exact name in this file, `columns: {column: name}`, or that the file lacks it, "
             "`columns: {column: null}`"
         )
         raise unreadable_error(declared, reason, way)
