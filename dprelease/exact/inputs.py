@@ -170,7 +170,7 @@ class Input:
         try:
             self._copy_rows(link)
         except (OSError, duckdb.Error) as problem:
-            if not str(problem).rstrip().endswith(NO_NOTES):  # the engine quotes the exceptions of readers
+            if not str(problem).rstrip().endswith(NO_NOTES):  # the engine quotes its readers
                 raise
             lacks_notes = True
         if lacks_notes:

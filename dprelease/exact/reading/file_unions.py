@@ -191,8 +191,8 @@ def _refuse_missing_columns(
         use = "which other files have" if own == missing else f"which `columns` names '{missing}'"
         reason = f"{_label(part)} lacks the column '{own}', {use}"
         way = (
-            "declare its exact name in this file, `columns: {column: name}`, or that the file lacks it, "
-            "`columns: {column: null}`"
+            "declare its exact name in this file, `columns: {column: name}`, or that the file "
+            "lacks it, `columns: {column: null}`"
         )
         raise unreadable_error(declared, reason, way)
 
