@@ -26,7 +26,11 @@ from dprelease.planning.local_plan import (
     local_interpretation_of,
     record_noise_json,
 )
-from dprelease.planning.treatments import TreatmentRecord, missing_codes_text
+from dprelease.planning.treatments import (
+    TreatmentRecord,
+    missing_codes_text,
+    replaced_codes_text,
+)
 from dprelease.postprocess.record_estimates import estimates_json
 from dprelease.query.local_records import Records
 from dprelease.schema.document_part import Part
@@ -204,7 +208,10 @@ def treatment_record(part: Records) -> TreatmentRecord:
         else:
             others = getattr(declared, "others", fill)
             columns[column.name] = f"missing: {fill}; not declared: {others}"
-        read = part.declared.table.columns[getattr(declared, "cut", column.name)]
-        codes = missing_codes_text(read)
-        columns[column.name] += f"; {codes}" if codes else ""
+        name, table = getattr(declared, "cut", column.name), part.declared.table
+        for text in (
+            missing_codes_text(table.columns[name]),
+            replaced_codes_text(table.source, name),
+        ):
+            columns[column.name] += f"; {text}" if text else ""
     return TreatmentRecord(query=part.name, rows="Every record counts.", columns=columns)

@@ -6,7 +6,9 @@ In a family of consistent tables, the same rows count in every table: those with
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
 
+from dprelease.errors.printable import count_text, one_line
 from dprelease.planning.bounded_words import (
     counted_rows_text,
     differently_bounded,
@@ -27,6 +29,7 @@ from dprelease.schema.columns import (
 )
 from dprelease.schema.document_part import Part
 from dprelease.schema.field_types import DROP
+from dprelease.schema.source_types.source import Source
 from dprelease.statements.allocated_areas import allocating_columns
 
 
@@ -206,6 +209,21 @@ def missing_codes_text(column: Column) -> str:
     return f"missing values: also {', '.join(codes)}" if codes else ""
 
 
+def replaced_codes_text(source: Source | None, column: str) -> str:
+    """Return in which files of a source codes of a column are replaced; empty if in none."""
+    found = [
+        f"{count_text(len(one.codes[column]), 'code', 'codes')} of '{one_line(_file_name(one))}'"
+        for one in (() if source is None else source.parts)
+        if column in one.codes
+    ]
+    return f"replaced by other codes as declared: {', '.join(found)}" if found else ""
+
+
+def _file_name(source: Source) -> str:
+    """Return the name of a file or the pattern of names, without the folders above it."""
+    return PurePath(source.path or "").name
+
+
 def _missing_texts(query: Query) -> str:
     """Return a sentence on the texts of a source that mean missing values; empty without any."""
     source = query.declared.table.source
@@ -224,11 +242,12 @@ def computed_and_joined(query: Query, columns: dict[str, str]) -> TreatmentRecor
     wanted += [] if join is None else [left for left, _ in join.on]
     described = dict(columns)
     for name in with_input_columns(table.columns, query.formulas, wanted):
-        words = [described[name]] if name in described else []
+        words, declared = [described[name]] if name in described else [], query.declared
         if join is not None and name in join.columns:
             words.append(f"from '{join.declared.table.name}'")
+            declared = join.declared
         codes = missing_codes_text(table.columns[name])
-        words += [codes] if codes else []
+        words += filter(None, [codes, replaced_codes_text(declared.table.source, name)])
         expression = expression_of(table.columns[name])
         if expression is not None:
             words.append(f"computed in each row: {expression}")

@@ -260,6 +260,8 @@ def test_release_of_file_parts_is_verified(tmp_path: Path) -> None:
     dprelease.run(path)
     counts = Counter(one["area"] for one in meant)
     assert list(pd.read_parquet(tmp_path / "out" / "by.parquet")["n"]) == [counts[a] for a in AREAS]
+    (treatment,) = json.loads((tmp_path / "out" / "manifest.json").read_text())["treatments"]
+    assert treatment["columns"]["area"].endswith("3 codes of 'first.csv'")
     (tmp_path / "codes.csv").unlink()
     assert dprelease.verify(tmp_path / "out").ok
     write(tmp_path)
