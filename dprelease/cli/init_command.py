@@ -15,6 +15,7 @@ from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
     from dprelease.errors import RunState
+    from dprelease.schema.source_texts import HeaderRows
 
 
 def init(
@@ -51,8 +52,8 @@ def init(
     header: Annotated[
         str | None,
         typer.Option(
-            help="The row or line of the column names, or one of these names; 0 for a text file "
-            "without names."
+            help="The row or line of the column names, or several (4,5), or one of these names; 0 "
+            "for a text file without names."
         ),
     ] = None,
     release: Annotated[
@@ -69,13 +70,12 @@ def init(
         raise typer.BadParameter("--peek needs the file itself, and can't be used with --from")
     if header is not None and (peek or described is not None):
         raise typer.BadParameter("--header can't be used with --peek or --from")
-    if header is not None and header.isdecimal() and int(header) > 1 << 20:
-        raise typer.BadParameter("--header needs the number of a row from 1 on, a name, or 0")
+    place = _header_place(header)
     if release is not None and output is None:
         raise typer.BadParameter("--release needs --output, the schema that the release file names")
     with report_failures(as_json) as state:
         text = _sketch_schema(
-            source, unit, output, table, described, state if peek else None, header
+            source, unit, output, table, described, state if peek else None, place
         )
         if peek:
             from dprelease.scaffold.proposals import WARNING
@@ -97,6 +97,27 @@ def init(
             written["release"] = str(release)
             words += f" Then run: dprelease check {one_line(shlex.quote(str(release)))}"
         print_result(as_json, written, words)
+
+
+def _header_place(text: str | None) -> HeaderRows | None:
+    """Return the place of a header, from the text of the option; 0 for a file without a header."""
+    from pydantic import TypeAdapter, ValidationError
+
+    from dprelease.schema.source_texts import HeaderPlace
+
+    if text is None or text == "0":
+        return None if text is None else 0
+    numbers = text.split(",")
+    is_list = len(numbers) > 1 and all(number.strip().isdecimal() for number in numbers)
+    rows = [number.strip() for number in numbers] if is_list else text
+    try:
+        place: HeaderRows = TypeAdapter(HeaderPlace).validate_python(rows)
+    except ValidationError:
+        raise typer.BadParameter(
+            "--header needs the number of a row from 1 on, the numbers of two to five rows, a name, "
+            "or 0"
+        ) from None
+    return place
 
 
 def _write_new_file(path: Path, text: str, *, is_confidential: bool) -> None:
@@ -124,7 +145,7 @@ def _sketch_schema(
     table: str | None,
     described: Path | None,
     peeked: RunState | None,
-    header: str | None,
+    header: HeaderRows | None,
 ) -> str:
     """Return the text of the schema; `peeked` records that values are read, if `--peek` is set."""
     from dprelease.schema.server_address import is_server
@@ -154,7 +175,5 @@ def _sketch_schema(
 
         return peeked_sketch(Path(source), unit, folder, peeked, table)
     from dprelease.scaffold.sketch import sketch
-    from dprelease.schema.source_texts import to_header
 
-    place = 0 if header == "0" else None if header is None else to_header(header)
-    return sketch(Path(source), unit, folder, table=table, header=place)
+    return sketch(Path(source), unit, folder, table=table, header=header)

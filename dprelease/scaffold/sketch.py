@@ -27,6 +27,7 @@ from dprelease.schema.model import shorten
 from dprelease.schema.public_values.key_files import are_valid_texts
 from dprelease.schema.public_values.odd_characters import odd_texts
 from dprelease.schema.source_files import find_files, problem_of, source_of_path, to_table_name
+from dprelease.schema.source_texts import HeaderRows
 from dprelease.statements.values.source_equality import comparison_of, inexact_comparison_error
 from dprelease.system.lake_tables import Problem
 
@@ -147,7 +148,7 @@ def sketch(
     head: str | None = None,
     proposals: Mapping[str, str] | None = None,
     table: str | None = None,
-    header: int | str | None = None,
+    header: HeaderRows | None = None,
 ) -> str:
     """Return the text of a table schema for a file, or for a pattern or folder of files.
 
@@ -156,7 +157,8 @@ def sketch(
     identifies the privacy units. `folder` is the folder in which the schema will be, by default
     that of the file. `head` is the comment at the top of the schema. `proposals` has the texts of
     some columns, instead of texts from their types. `table` is a table of a DuckDB or SQLite file,
-    or a sheet of an Excel file. `header` is the row or line of the column names, or one of them.
+    or a sheet of an Excel file. `header` is the row or line of the column names, or several rows,
+    or one of the names.
 
     Raises
     ------

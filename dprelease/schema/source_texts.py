@@ -103,7 +103,7 @@ def to_header(value: object) -> int | str:
     return number
 
 
-def to_header_place(value: object) -> int | str | tuple[int, ...]:
+def to_header_place(value: object) -> HeaderRows:
     """Return the place of a header: as `to_header`, or the numbers of several lines."""
     if not isinstance(value, list | tuple):
         return to_header(value)
@@ -138,8 +138,11 @@ LineNumbers = Annotated[
     BeforeValidator(to_line_numbers),
     WithJsonSchema({"anyOf": [_NUMBER, {"type": "array", "items": _NUMBER}]}),
 ]
+HeaderRows = int | str | tuple[int, ...]
+"""The number of the row or line of a header, or of its rows, or one of its names."""
+
 HeaderPlace = Annotated[
-    int | str | tuple[int, ...],
+    HeaderRows,
     BeforeValidator(to_header_place),
     WithJsonSchema({"anyOf": [_NUMBER, {"type": "array", "items": _NUMBER}]}),
 ]

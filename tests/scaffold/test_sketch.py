@@ -452,6 +452,24 @@ def test_totals_and_texts_of_numbers_of_a_sheet_are_declared(tmp_path: Path) -> 
     assert [found[name][0] for name in declared.table.columns] == [2, 2, 2]
 
 
+def test_header_of_two_rows(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    lines = [["area ", None, "stays"], ["code", " name", "2019"], ["a1", "x", "7"]]
+    for line in lines:
+        book.active.append(line)
+    book.save(tmp_path / "t.xlsx")
+    (tmp_path / "t.csv").write_text("\n".join(";".join(c or "" for c in line) for line in lines))
+    for ending in ("csv", "xlsx"):
+        path = str(tmp_path / f"t.{ending}")
+        columns = yaml.safe_load(init(path, "--header", "1, 2")[1])["columns"]
+        assert list(columns) == ["area_code", "area_name", "stays_2019"]
+        assert init(path, "--header", "2,1")[0] == 2
+    book.active.append(["a1", "a1", "8"])
+    book.save(tmp_path / "t.xlsx")
+    status, text = init(str(tmp_path / "t.xlsx"), "--header", "4")
+    assert (status, "has a name twice" in text) == (2, True)
+
+
 def test_names_of_years_are_names(tmp_path: Path) -> None:
     """`--header 0` says that there are none, and `--header 1` that there are."""
     path = tmp_path / "t.csv"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from dprelease.exact.reading.line_selection import csv_options
 
-KeyValue = str | int | list[str] | dict[str, list[int]]
+KeyValue = str | int | list[str] | list[int] | dict[str, list[int]]
 """A value that `source` can have for one of its keys."""
 
 DELIMITERS = (",", ";", "\t", "|")

@@ -228,7 +228,7 @@ def join_header_rows(rows: Sequence[Sequence[str]]) -> list[str]:
     left, unless that one has no text below it, which makes it a name of its own.
     """
     width = max(map(len, rows), default=0)
-    texts = [[*row, *[""] * (width - len(row))] for row in rows]
+    texts = [[*(cell.strip() for cell in row), *[""] * (width - len(row))] for row in rows]
     for number, row in enumerate(texts[:-1]):
         for place in range(1, width):
             has_more_below = any(below[place - 1] for below in texts[number + 1 :])

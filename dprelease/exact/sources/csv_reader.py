@@ -29,7 +29,7 @@ from dprelease.exact.sources.text_files_reader import (
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
 from dprelease.schema.model import MOST_COLUMNS, unused_name
-from dprelease.schema.source_texts import UTF_8
+from dprelease.schema.source_texts import UTF_8, HeaderRows
 from dprelease.schema.source_types.source import Source
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class CsvReader(TextFilesReader):
         shares = sorted(min(size, 2 * CSV_BUFFER) + BYTES_BESIDE_BUFFERS for size in sizes)
         return sum(shares[-threads:])
 
-    def form(self, file: Path, header: int | str | None = None) -> DetectedFormat:
+    def form(self, file: Path, header: HeaderRows | None = None) -> DetectedFormat:
         """Return the format of a file, detected from its first rows, which are read as in a run."""
         from dprelease.exact.detection.csv_layout import detect_csv_layout, have_equal_lengths
         from dprelease.exact.detection.dialect import detect_csv_format, read_first_lines
@@ -97,9 +97,9 @@ class CsvReader(TextFilesReader):
         keys = {key: value for key, value in packing.items() if value}
         separator = Source(path=file.name, format="csv").separator
         keys |= detect_csv_layout(text, separator, has_header=header != NO_HEADER)
-        if header not in (None, NO_HEADER):
+        if header is not None and header != NO_HEADER:
             keys = {k: v for k, v in keys.items() if k not in ("names", "ragged")}
-            keys |= {"header": header}
+            keys |= {"header": [*header] if isinstance(header, tuple) else header}
         source = Source.model_validate({"path": file.name, "format": "csv"} | keys)
         cells = LineSelection.of(source).header_names(iter([text.encode()]))
         names = _generate_missing_names(list(source.names) or cells)

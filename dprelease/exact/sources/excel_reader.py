@@ -42,7 +42,6 @@ from dprelease.exact.sources.cell_reader import CellReader
 from dprelease.exact.sources.sheet_headers import (
     Cells,
     FoundHeader,
-    HeaderRows,
     begins_with_values,
     find_header,
     header_names,
@@ -51,6 +50,7 @@ from dprelease.exact.sources.sheet_headers import (
 from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description
 from dprelease.schema.columns import Column, IntegerColumn, NumberColumn
 from dprelease.schema.load import Declared
+from dprelease.schema.source_texts import HeaderRows
 from dprelease.schema.source_types.source import Source
 from dprelease.statements.values.categories import EXACT
 from dprelease.statements.values.written_forms import plain_number
@@ -179,11 +179,11 @@ class ExcelReader(CellReader):
         """Return the columns of a sheet, by its header, which may stand below title rows."""
         return self._described(file, table, None)
 
-    def describe_below(self, file: Path, table: str | None, header: int | str) -> Description:
+    def describe_below(self, file: Path, table: str | None, header: HeaderRows) -> Description:
         """Return the columns of a sheet whose header is in a known place."""
         return self._described(file, table, header)
 
-    def _described(self, file: Path, table: str | None, header: int | str | None) -> Description:
+    def _described(self, file: Path, table: str | None, header: HeaderRows | None) -> Description:
         """Return the columns of a sheet, with the types of its first cells."""
         try:
             names = tuple(read_sheet_list(file))
@@ -195,12 +195,15 @@ class ExcelReader(CellReader):
                 return Description(problem=NO_NAMES)
             _, _, columns = sheet_columns(file, table, found.row)
             source: dict[str, Any] = {} if table is None else {"sheet": table}
-            source |= {} if found.row == 1 else {"header": found.row}
+            row = [*found.row] if isinstance(found.row, tuple) else found.row
+            source |= {} if row == 1 else {"header": row}
             source |= {"footer": notes} if (notes := note_rows(sheet)) else {}
             described = [(name, TEXT_OR_NUMBER) for name in columns]
             plain = Description(described, source, tuple(columns), note=found.note)
             return self._with_form(plain, file, sheet.formulas)
-        except (OSError, UnreadableWorkbook):
+        except UnreadableWorkbook as unread:
+            return Description(problem=unread.args)
+        except OSError:
             return Description()
 
     def _with_form(self, found: Description, file: Path, formulas: Collection[int]) -> Description:
@@ -282,7 +285,8 @@ def sheet_columns(
     if not named:
         raise UnreadableWorkbook(
             "its header has no column names",
-            "name the row that has them, or one of them: {path: ..., header: 3}",
+            "name the row that has them, or one of them: {path: ..., header: 3}, or --header 3 for "
+            "`dprelease init`",
         )
     if len(dict(named)) < len(named):
         raise UnreadableWorkbook("its header has a name twice", "rename one of the columns")
@@ -343,7 +347,7 @@ def _plain_cells(
     Cells that are numbers have no separators, and don't show those of texts.
     """
     texts = {
-        name: [str(row[i]) if isinstance(row[i], str) else "" for row in rows]
+        name: [cell if isinstance(cell := row[i], str) else "" for row in rows]
         for i, name in enumerate(names)
     }
     found, kinds = detect_cell_formats(texts, semicolons=False)

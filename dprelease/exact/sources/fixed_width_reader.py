@@ -19,6 +19,7 @@ from dprelease.exact.sources.csv_reader import (
 from dprelease.exact.sources.text_files_reader import marked_columns, plain_number_columns
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
+from dprelease.schema.source_texts import HeaderRows
 from dprelease.schema.source_types.source import Source
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class FixedWidthReader(CsvReader):
         marked = marked_columns(declared, names)
         return EngineCall(self.packing(source), "read_csv", options, plain_numbers, rows, marked)
 
-    def form(self, file: Path, header: int | str | None = None) -> DetectedFormat:
+    def form(self, file: Path, header: HeaderRows | None = None) -> DetectedFormat:
         """Return the format of a file, with a column for each part between blanks of all lines."""
         packing, text, encoding_is_unknown = read_first_lines(file, "csv")
         lines = [line for line in islice(text.split("\n"), MOST_ROWS) if line.strip()]

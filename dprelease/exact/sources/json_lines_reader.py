@@ -28,6 +28,7 @@ from dprelease.exact.sources.text_files_reader import (
     struct_of_texts_sql,
 )
 from dprelease.schema.load import Declared
+from dprelease.schema.source_texts import HeaderRows
 from dprelease.schema.source_types.source import Source
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class JsonLinesReader(TextFilesReader):
         waiting = readers > 1 and max(sizes) > JSON_BUFFER
         return (readers + waiting) * (JSON_BUFFER + BYTES_BESIDE_BUFFERS)
 
-    def form(self, file: Path, header: int | str | None = None) -> DetectedFormat:
+    def form(self, file: Path, header: HeaderRows | None = None) -> DetectedFormat:
         """Return the format of a file, detected from its first rows."""
         return detect_json_lines_format(file)
 

@@ -10,6 +10,7 @@ from typing import Protocol
 from dprelease.exact.detection.csv_layout import MOST_TITLES, first_note, is_row_of_values
 from dprelease.exact.reading.cell_texts import texts_of
 from dprelease.exact.reading.line_selection import join_header_rows
+from dprelease.schema.source_texts import HeaderRows
 
 LOOKED_AT, LEAST_BELOW, LEAST_NAMES = 500, 10, 3
 """`init` finds a header below titles in so many rows, with so many rows below it and names."""
@@ -27,10 +28,6 @@ class RowsOfCells(Protocol):
     def rows(self) -> Iterator[tuple[int, Cells]]:
         """Yield the rows that have a value, each after its row number."""
         ...
-
-
-HeaderRows = int | str | tuple[int, ...]
-"""The number of the row of a header, or of its rows, or one of its names."""
 
 
 def header_names(sheet: RowsOfCells, header: HeaderRows) -> tuple[int, list[tuple[str, int]]]:
@@ -68,7 +65,7 @@ def _joined_header(sheet: RowsOfCells, lines: tuple[int, ...]) -> list[tuple[str
 class FoundHeader:
     """The row number of a header, and a note for the schema if the row may be a title."""
 
-    row: int | str
+    row: HeaderRows
     note: str = ""
 
 

@@ -17,6 +17,7 @@ from dprelease.schema.load import Declared, table_from_mapping
 from dprelease.schema.model import normalized_name
 from dprelease.schema.public_values.key_files import are_valid_texts
 from dprelease.schema.source_files import to_table_name
+from dprelease.schema.source_texts import HeaderRows
 from dprelease.schema.source_types.source import Source
 from dprelease.schema.source_types.source_type import SourceType
 from dprelease.schema.source_types.without_format import WITHOUT_FORMAT
@@ -136,7 +137,7 @@ class SourceReader:
         """
         return Description()
 
-    def describe_below(self, file: Path, table: str | None, header: int | str) -> Description:
+    def describe_below(self, file: Path, table: str | None, header: HeaderRows) -> Description:
         """Return the description of a file whose header is in another place than `describe` finds.
 
         `header`: the number of its row or line, or one of the names.

@@ -23,6 +23,7 @@ from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description, O
 from dprelease.query import quoting
 from dprelease.schema.columns import Column, IntegerColumn, NumberColumn
 from dprelease.schema.load import Declared
+from dprelease.schema.source_texts import HeaderRows
 from dprelease.schema.source_types.source import Source
 from dprelease.statements.values.spelling import matches_sql
 from dprelease.statements.values.stripped_texts import stripped_sql
@@ -88,10 +89,11 @@ class TextFilesReader(SourceReader):
         """Return the minimum bytes of memory that the engine needs for files of these sizes."""
         return 0
 
-    def form(self, file: Path, header: int | str | None = None) -> DetectedFormat:
+    def form(self, file: Path, header: HeaderRows | None = None) -> DetectedFormat:
         """Return the format of a file, detected from its first bytes; a subclass writes it.
 
-        `header`: the number of the header's line, or one of its names; None if it is not known.
+        `header`: the number of the header's line or of its lines, or one of its names; None if it
+        is not known.
 
         Raises
         ------
@@ -113,11 +115,11 @@ class TextFilesReader(SourceReader):
         """Return the column names of a file, and the format of its first cells."""
         return self._described(file, None)
 
-    def describe_below(self, file: Path, table: str | None, header: int | str) -> Description:
+    def describe_below(self, file: Path, table: str | None, header: HeaderRows) -> Description:
         """Return the description of a file with a header in a known place."""
         return self._described(file, header)
 
-    def _described(self, file: Path, header: int | str | None) -> Description:
+    def _described(self, file: Path, header: HeaderRows | None) -> Description:
         """Return the description of a file."""
         try:
             form = self.form(file, header)
