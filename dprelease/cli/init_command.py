@@ -114,8 +114,7 @@ def _header_place(text: str | None) -> HeaderRows | None:
         place: HeaderRows = TypeAdapter(HeaderPlace).validate_python(rows)
     except ValidationError:
         raise typer.BadParameter(
-            "--header needs the number of a row from 1 on, the numbers of two to five rows, a name, "
-            "or 0"
+            "--header needs the number of a row from 1 on, or of two to five rows, a name, or 0"
         ) from None
     return place
 

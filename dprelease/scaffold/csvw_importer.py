@@ -14,6 +14,8 @@ from dprelease.scaffold.described_tables import (
     DescribedTable,
     Properties,
     column_kind,
+    declared_properties,
+    invalid_options,
     is_true,
     mappings_in,
     missing_codes,
@@ -30,6 +32,15 @@ PATTERNS = {
     "HH": "%H", "H": "%H", "mm": "%M", "ss": "%S", "'T'": "T", "T": "T",
 }  # fmt: skip
 """The parts of patterns of dates and times in CSVW, and those of strptime."""
+
+
+LEFT_OUT = ("skipColumns", "skipInitialSpace", "trim")
+"""Properties of dialects that a schema has no key for."""
+
+LEAST = {"nonNegativeInteger": "0", "positiveInteger": "1"}
+"""The lower bounds of datatypes."""
+
+DEFAULT_NOTE = "the description has a default for empty cells, which count as missing here"
 
 
 def csvw_tables(document: Properties) -> list[DescribedTable]:
@@ -82,11 +93,13 @@ def _table(table: Properties, group: Properties) -> DescribedTable:
     shared = texts_in(nulls[0]) if nulls and all(one == nulls[0] for one in nulls) else []
     source = relative_path(scalar_text(table.get("url")))
     dialect = table.get("dialect", group.get("dialect"))
+    dialect = dialect if isinstance(dialect, Mapping) else {}
     options = {
-        **_dialect_options(dialect if isinstance(dialect, Mapping) else {}, columns),
+        **_dialect_options(dialect, columns, has_titles=unit is None),
         "nulls": [] if shared == [""] else shared,
         **_number_marks([_first_of("datatype", (column, *inherited)) for column in columns]),
     }
+    valid = valid_options(options, source)
     return DescribedTable(
         CSVW,
         scalar_text(table.get("name")) or Path(scalar_text(table.get("url")) or "table").stem,
@@ -98,7 +111,8 @@ def _table(table: Properties, group: Properties) -> DescribedTable:
         or scalar_text(table.get("maxInfluencedPartitions")),
         scalar_text(table.get("maxContributions")),
         source,
-        valid_options(options, source),
+        valid,
+        left_out=(*invalid_options(options, valid), *declared_properties(dialect, LEFT_OUT)),
     )
 
 
@@ -111,6 +125,14 @@ def _name(column: Properties) -> str:
     header = scalar_text(titles.get(UNDETERMINED)) if isinstance(titles, Mapping) else None
     name = header or unquote(scalar_text(column.get("name")) or "")
     return name or scalar_text(titles) or ""
+
+
+def _has_other_titles(column: Properties) -> bool:
+    """Return whether the header of the file has a title instead of the name of a column."""
+    titles = column.get("titles")
+    several = titles.values() if isinstance(titles, Mapping) else [titles]
+    texts = [text for one in several for text in texts_in(one)]
+    return bool(texts) and _name(column) not in texts
 
 
 def _label(column: Properties) -> str:
@@ -142,13 +164,14 @@ def _column(
     return ColumnDescription(
         name,
         kind,
-        _limit(inner, column, "minimum"),
+        _limit(inner, column, "minimum") or LEAST.get(scalar_text(base) or ""),
         _limit(inner, column, "maximum"),
         values,
         _label(column),
         name == unit or scalar_text(column.get("privacyId")) == "true",
         format=_time_format(form or "") if kind in ("date", "timestamp") else "",
         missing=missing_codes(codes, kind, values),
+        note=DEFAULT_NOTE if scalar_text(_first_of("default", (column, *inherited))) else "",
     )
 
 
@@ -159,8 +182,14 @@ def _limit(datatype: Properties, column: Properties, end: str) -> str | None:
     return next(filter(None, texts), None)
 
 
-def _dialect_options(dialect: Properties, columns: Sequence[Properties]) -> dict[str, Any]:
-    """Return the keys of `source` that a dialect declares."""
+def _dialect_options(
+    dialect: Properties, columns: Sequence[Properties], *, has_titles: bool
+) -> dict[str, Any]:
+    """Return the keys of `source` that a dialect declares.
+
+    `has_titles`: whether the header has the titles of columns that have any. Then the columns get
+    their names by their order. The headers of Lomas have the names.
+    """
     found: dict[str, Any] = {
         "delimiter": _unless(scalar_text(dialect.get("delimiter")), ","),
         "quote": _unless(scalar_text(dialect.get("quoteChar")), '"'),
@@ -171,7 +200,9 @@ def _dialect_options(dialect: Properties, columns: Sequence[Properties]) -> dict
     heads = _whole(dialect.get("headerRowCount"), 1)
     if scalar_text(dialect.get("header")) == "false" or heads == 0:
         found |= {"names": list(map(_name, columns)), "skip": skipped or None}
-    elif skipped and heads == 1:
+    elif heads > 1 or (has_titles and any(map(_has_other_titles, columns))):
+        found |= {"header": skipped + heads, "names": list(map(_name, columns))}
+    elif skipped:
         found["header"] = skipped + 1
     if scalar_text(dialect.get("doubleQuote")) == "false":
         found["escape"] = "\\"

@@ -35,7 +35,7 @@ _KIND_BY_TYPE = {word: kind for kind, words in TYPES.items() for word in words}
 
 Properties = Mapping[str, Any]
 
-OptionValue = str | list[str] | int
+OptionValue = str | list[str] | list[int] | int
 """The value of a key of `source`."""
 
 BOOLEANS = TRUTHS | {"0", "1"}
@@ -60,6 +60,8 @@ class ColumnDescription:
     labels: Mapping[str, str] = field(default_factory=dict)
     format: str = ""
     missing: tuple[str, ...] = ()
+    note: str = ""
+    """What the owner has to decide about the column, for a comment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,8 @@ class DescribedTable:
     source: str | None = None
     options: Mapping[str, OptionValue] = field(default_factory=dict)
     others: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """The properties of the description that the draft does not have."""
 
 
 def valid_options(options: Mapping[str, Any], source: str | None) -> dict[str, OptionValue]:
@@ -93,6 +97,17 @@ def valid_options(options: Mapping[str, Any], source: str | None) -> dict[str, O
             continue
         found[key] = value
     return found
+
+
+def invalid_options(options: Mapping[str, Any], valid: Mapping[str, OptionValue]) -> list[str]:
+    """Return the keys of `source` that have a value which a schema can't hold."""
+    empty: tuple[object, ...] = (None, "", [], ())
+    return [key for key, value in options.items() if value not in empty and key not in valid]
+
+
+def declared_properties(properties: Properties, names: Sequence[str]) -> list[str]:
+    """Return the names of properties that are declared, and neither false nor 0."""
+    return [name for name in names if scalar_text(properties.get(name)) not in (None, "false", "0")]
 
 
 def relative_path(path: str | None) -> str | None:

@@ -15,6 +15,8 @@ from dprelease.scaffold.described_tables import (
     DescribedTable,
     Properties,
     column_kind,
+    declared_properties,
+    invalid_options,
     is_true,
     mappings_in,
     missing_codes,
@@ -28,6 +30,12 @@ from dprelease.scaffold.described_tables import (
 FRICTIONLESS = "Frictionless"
 KINDS = {"year": "integer", "any": "text", "time": "text", "yearmonth": "text"}
 """Types whose names other descriptions don't have, or that are texts here."""
+
+
+LEFT_OUT = ("skipInitialSpace", "headerCase", "sheetNumber")
+"""Properties of dialects that a schema has no key for."""
+
+STRIP_NOTE = "numbers stand among other signs: FILL IN `strip` with these signs"
 
 
 def frictionless_tables(document: Properties) -> list[DescribedTable]:
@@ -54,26 +62,29 @@ def _table(resource: Properties) -> DescribedTable:
     fields = [field for field in mappings_in(schema["fields"]) if scalar_text(field.get("name"))]
     source = relative_path(paths[0]) if len(paths) == 1 else None
     dialect = resource.get("dialect")
+    dialect = dialect if isinstance(dialect, Mapping) else {}
     options = {
-        **_dialect_options(dialect if isinstance(dialect, Mapping) else {}, fields),
+        **_dialect_options(dialect, fields),
         "nulls": _null_texts(schema, dialect),
         "encoding": _encoding(resource),
         **shared_number_marks([field for field in fields if field.get("type") == "number"]),
     }
+    valid = valid_options(options, source)
     return DescribedTable(
         FRICTIONLESS,
         scalar_text(resource.get("name")) or "table",
         tuple(map(_column, fields)),
         source=source,
-        options=valid_options(options, source),
+        options=valid,
+        left_out=(*invalid_options(options, valid), *declared_properties(dialect, LEFT_OUT)),
     )
 
 
 def _dialect_options(dialect: Properties, fields: list[Properties]) -> dict[str, Any]:
     """Return the keys of `source` that a dialect declares otherwise than the default."""
     has_header = not _is_false(dialect.get("header"))
-    rows = texts_in(dialect.get("headerRows"))
-    header = int(rows[0]) if len(rows) == 1 and re.fullmatch("[1-9][0-9]{0,3}", rows[0]) else 1
+    rows = _row_numbers(dialect.get("headerRows"))
+    names = [scalar_text(field["name"]) for field in fields]
     defaults = {"delimiter": ",", "quoteChar": '"', "commentChar": None, "sheetName": None}
     words = {"delimiter": "delimiter", "quoteChar": "quote", "commentChar": "comment"}
     found: dict[str, Any] = {
@@ -82,18 +93,28 @@ def _dialect_options(dialect: Properties, fields: list[Properties]) -> dict[str,
         if (text := scalar_text(dialect.get(key))) != default
     }
     if not has_header:
-        found["names"] = [scalar_text(field["name"]) for field in fields]
-    elif header > 1:
-        found["header"] = header
+        found["names"] = names
+    elif len(rows) > 1 and (dialect.get("headerJoin") == "_" or "sheet" in found):
+        found["header"] = rows
+    elif len(rows) > 1:  # a schema joins names only by _
+        found |= {"header": rows[-1], "names": names}
+    elif rows != [1]:
+        found["header"] = next(iter(rows), None)
+    found["skip"] = _row_numbers(dialect.get("commentRows"))
     if scalar_text(dialect.get("escapeChar")) == "\\":
         found["escape"] = "\\"
     return found
 
 
-def _null_texts(schema: Properties, dialect: object) -> list[str]:
+def _row_numbers(rows: object) -> list[int]:
+    """Return the numbers of rows in a list."""
+    return [int(text) for text in texts_in(rows) if re.fullmatch("[1-9][0-9]{0,3}", text)]
+
+
+def _null_texts(schema: Properties, dialect: Properties) -> list[str]:
     """Return the texts that mean a missing value in all columns, if they are not the default."""
     texts = _codes(schema.get("missingValues"))
-    if not texts and isinstance(dialect, Mapping):
+    if not texts:
         texts = texts_in(dialect.get("nullSequence"))
     return [] if texts == [""] else list(dict.fromkeys(texts))
 
@@ -123,6 +144,7 @@ def _column(field: Properties) -> ColumnDescription:
         labels=labels,
         format=_time_format(field) if kind in ("date", "timestamp") else "",
         missing=missing_codes(_codes(field.get("missingValues")), kind, values),
+        note=STRIP_NOTE if _is_false(field.get("bareNumber")) else "",
     )
 
 

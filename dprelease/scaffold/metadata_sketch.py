@@ -75,11 +75,15 @@ def translate_description(
         others = ", ".join(quote_yaml(shorten(one)) for one in table.others[:MOST_NAMES])
         lines.append(f"# Other tables of this description, for `--table`: {others}")
     lines += _source_lines(table, _path_text(table, described, source, folder))
+    if table.left_out:
+        lines.append(f"# Not taken from the description: {', '.join(table.left_out)}")
     lines += _unit_lines(table, unit or described_unit)
     lines.append("columns:")
     for column in table.columns:
         is_unit = column.name == (unit or described_unit)
-        lines.append(f"  {yaml_text(column.name)}: {_column_text(column, is_unit)}")
+        text, notes = _column_text(column, is_unit), _notes_text(column)
+        text += f"{'; ' if '  # ' in text else '  # '}{notes}" if notes else ""
+        lines.append(f"  {yaml_text(column.name)}: {text}")
     return "\n".join(lines) + "\n"
 
 
@@ -108,7 +112,8 @@ def _source_lines(table: DescribedTable, path: str | None) -> list[str]:
 def _option_text(value: OptionValue) -> str:
     """Return the value of an option in YAML, in which a terminal shows all characters."""
     if isinstance(value, list):
-        return f"[{', '.join(map(quote_yaml, value))}]"
+        texts = (str(one) if isinstance(one, int) else quote_yaml(one) for one in value)
+        return f"[{', '.join(texts)}]"
     return str(value) if isinstance(value, int) else quote_yaml(value)
 
 
@@ -156,6 +161,14 @@ def _column_text(column: ColumnDescription, is_unit: bool) -> str:
         return f"{{type: {column.kind}, {bounds}{more}}}{MARK}"
     known = {"integer": INTEGER, "number": NUMBER, "text": TEXT, "date": DATE, **OTHERS}
     return known[column.kind].replace(f"type: {column.kind}", f"type: {column.kind}{more}", 1)
+
+
+def _notes_text(column: ColumnDescription) -> str:
+    """Return a comment on what the draft does not take from the description of a column."""
+    ends = {"lower": column.lower, "upper": column.upper}
+    bounds = [f"{key} {quote_yaml(shorten(end))}" for key, end in ends.items() if end is not None]
+    lone = f"the description has only {bounds[0]}" if len(bounds) == 1 and not column.values else ""
+    return "; ".join(filter(None, (lone, column.note)))
 
 
 def _values_text(column: ColumnDescription) -> str:

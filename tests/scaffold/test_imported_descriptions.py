@@ -16,6 +16,7 @@ from dprelease import cli
 from dprelease.errors import DpReleaseError, Findings
 from dprelease.scaffold.metadata_sketch import translate_description
 from dprelease.schema.load import CONFIRM, read_table
+from tests.exact.build import ask, exact
 
 SMARTNOISE = """\
 Database:
@@ -268,6 +269,42 @@ def test_a_csvw_description_of_a_source(tmp_path: Path) -> None:
     assert values["source"]["names"] == ["person", "age", "cost", "day", "odd", "paid"]
     assert (values["source"]["skip"], "nulls" in values["source"]) == ("1", False)
     assert values["source"]["path"] == "../data/visits.csv"
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_columns_get_the_names_of_a_description(heads: int, tmp_path: Path) -> None:
+    """The header of the file has the titles of CSVW, or the parts of the names of Frictionless."""
+    lines = ["Survey;2026", *["School;Days"] * heads, "S1;3", "S2;9"]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    days = {"name": "days", "titles": "Days", "default": "0", "datatype": {"base": "nonNegativeInteger", "maximum": 9}}  # fmt: skip
+    csvw = {"url": "t.csv", "dialect": {"delimiter": ";", "skipRows": 1, "headerRowCount": heads, "trim": True},
+            "tableSchema": {"columns": [{"name": "id", "titles": ["School", "Code"]}, days]}}  # fmt: skip
+    fields = [{"name": "id"}, {"name": "days", "type": "integer", "bareNumber": False, "constraints": {"maximum": 9}}]  # fmt: skip
+    dialect = {"delimiter": ";", "commentRows": [1], "headerRows": [2, 3][:heads], "skipInitialSpace": True}  # fmt: skip
+    package = {"path": "t.csv", "dialect": dialect, "schema": {"fields": fields}}
+    for document, words in (
+        (csvw, ("trim", "default")),
+        (package, ("skipInitialSpace", "`strip`", 'only upper "9"')),
+    ):
+        if document is package and heads == 1:
+            fields[0]["name"], fields[1]["name"] = "School", "Days"
+        (tmp_path / "d.json").write_text(json.dumps(document))
+        text = translate_description(tmp_path / "d.json", folder=tmp_path)
+        assert all(word in text for word in words)
+        (tmp_path / "t.yaml").write_text(text.replace("# CONFIRM", "#"))
+        declared = read_table(tmp_path / "t.yaml")
+        name = [*declared.table.columns][1]
+        assert list(exact(ask(declared, {"n": {"count": name}}), None)["n"]) == [2]
+
+
+def test_rows_of_headers_of_frictionless_sheets(tmp_path: Path) -> None:
+    fields = [{"name": "J_m"}]
+    dialect = {"headerRows": [2, 3], "headerJoin": "_", "sheetName": "a", "commentRows": [1]}
+    document = {"path": "t.xlsx", "dialect": dialect, "schema": {"fields": fields}}
+    (tmp_path / "d.json").write_text(json.dumps(document))
+    text = translate_description(tmp_path / "d.json")
+    assert plain(text)["source"]["header"] == ["2", "3"]
+    assert "Not taken from the description: skip" in text
 
 
 LED_ELSEWHERE = [
