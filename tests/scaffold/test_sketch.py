@@ -470,6 +470,14 @@ def test_header_of_two_rows(tmp_path: Path) -> None:
     assert (status, "has a name twice" in text) == (2, True)
 
 
+def test_row_of_units_is_mentioned(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("id;age;pay\n;years;per hour\na1;7;1.5\nb2;8;2.5\n")
+    assert "skip: [2]" in init(str(path))[1]
+    path.write_text("id;age;pay\na1;years;per hour\nb1;7;1.5\nb2;8;2.5\n")
+    assert "skip: [2]" not in init(str(path))[1]
+
+
 def test_names_of_years_are_names(tmp_path: Path) -> None:
     """`--header 0` says that there are none, and `--header 1` that there are."""
     path = tmp_path / "t.csv"

@@ -107,6 +107,8 @@ class DetectedFormat:
     """How many of the first rows fit the header, as a run reads them; None if it is not known."""
     has_equal_lines: bool = False
     """Whether no delimiter was found in lines of the same length, which may have a fixed width."""
+    has_units: bool = False
+    """Whether the first row has texts alone, and columns below it would be numbers."""
 
 
 def detect_csv_format(
@@ -130,8 +132,20 @@ def detect_csv_format(
         for name, kind in columns.items()
         if kind.name == "text" and not {cell.strip() for cell in cells[name]}.isdisjoint(marks[1:])
     ]
+    below = {name: values[1:] for name, values in cells.items()}
+    _, others = detect_cell_formats(below, semicolons=source.separator == ";")
+    has_units = not any(map(str.isdigit, "".join(rows[0] if rows else []))) and any(
+        columns[name].name == "text" and others[name].name in ("integer", "number")
+        for name in cells
+    )
     return DetectedFormat(
-        source_keys, columns, encoding_is_unknown, tuple(names), tuple(shadowed), len(rows)
+        source_keys,
+        columns,
+        encoding_is_unknown,
+        tuple(names),
+        tuple(shadowed),
+        len(rows),
+        has_units=has_units,
     )
 
 

@@ -49,6 +49,11 @@ FIXED_WIDTH_NOTE = (
     "each column, as in `columns: {id: [1, 6], sex: [7, 7]}`."
 )
 
+UNITS_NOTE = (
+    "The first row has texts above numbers. If these are units, leave the row out by its number, "
+    "as in `skip: [2]`, and declare its columns as numbers."
+)
+
 NO_TEXT_IN_ZIP = "it is no ZIP archive of one text file", "use an archive of one text file"
 
 
@@ -130,7 +135,11 @@ class TextFilesReader(SourceReader):
             return Description(problem=NO_TEXT_IN_ZIP if zipfile.is_zipfile(file) else None)
         columns = [(name, kind.refusal or TEXT_OR_NUMBER) for name, kind in form.columns.items()]
         has_no_header = "names" in form.source and "header" not in form.source
-        notes = {NO_HEADER_NOTE: has_no_header, FIXED_WIDTH_NOTE: form.has_equal_lines}
+        notes = {
+            NO_HEADER_NOTE: has_no_header,
+            FIXED_WIDTH_NOTE: form.has_equal_lines,
+            UNITS_NOTE: form.has_units,
+        }
         note = " ".join(text for text, is_needed in notes.items() if is_needed)
         return Description(columns, form.source, form.names, form=form, note=note)
 
