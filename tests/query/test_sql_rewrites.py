@@ -386,7 +386,7 @@ def test_sensitivity_of_computed_sums(texts: list[str], rows: list[dict[str, Any
 
 
 DAY_KEYS = [
-    "CAST(day AS DATE)", "date_trunc('day', day)", "date_trunc('month', day)", "strftime(day, '%Y%m%d')",
+    "CAST(day AS DATE)", "date_trunc('day', day - INTERVAL 30 HOUR)", "date_trunc('month', day)", "strftime(day, '%Y%m%d')",
     "make_date(year(day), month(day), 1)", "week(day)", "date_diff('week', DATE '2020-06-03', day)",
     "ROUND(pay / 7, 1)",
 ]  # fmt: skip

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import calendar
+from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from typing import Any
 
 from sqlglot import exp
 
 from dprelease.query.expressions.date_terms import interval_amount
+from dprelease.query.expressions.scalar import UNITS_OF_A_DAY
 from dprelease.query.sql_rewrites.refusal import refuse
 from dprelease.schema.columns import DateColumn, TimestampColumn
 from dprelease.schema.table import Table
 
 _DAYS = {"DAY": 1, "WEEK": 7}
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+_PER_DAY = UNITS_OF_A_DAY["SECOND"]
 _SECONDS = {"HOUR": 3600, "MINUTE": 60, "SECOND": 1}
+Days = tuple[date, date]
 COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 
 
@@ -78,6 +82,51 @@ def difference_of_dates(node: exp.Sub, table: Table) -> exp.Expr:
     if not (is_date(left, table) and is_date(right, table)):
         return node
     return exp.Paren(this=_difference(left, right))
+
+
+def shifted_days(node: exp.Expr, range_of: Callable[[exp.Expr], Days | None]) -> Days | None:
+    """Return the first and the last day of a sum or difference of a date and an interval.
+
+    `range_of`: a function that returns those of the date. Shorter units than days move the ends to
+    whole days, to the outside. None if a day isn't known, or is not in the years 1 to 9999.
+    """
+    interval = _unwrapped(node.expression)
+    found = interval_amount(interval) if isinstance(interval, exp.Interval) else None
+    days = None if found is None else range_of(node.this)
+    if found is None or days is None or found[1] not in {**_DAYS, **_MONTHS, **_SECONDS}:
+        return None
+    amount, unit = -found[0] if isinstance(node, exp.Sub) else found[0], found[1]
+    amounts = [amount, amount]
+    if unit in _SECONDS:
+        seconds = amount * _SECONDS[unit]
+        amounts, unit = [seconds // _PER_DAY, (seconds + _PER_DAY - 1) // _PER_DAY], "DAY"
+    try:
+        first, last = (_moved(*one, unit) for one in zip(days, amounts, strict=True))
+    except (OverflowError, ValueError):
+        return None
+    return first, last
+
+
+def truncated_days(node: exp.Expr, days: Days | None) -> Days | None:
+    """Return the first and the last day of date_trunc(unit, d), from those of d."""
+    unit = node.args["unit"].name.upper() if node.args.get("unit") is not None else ""
+    if days is None or unit == "WEEK":
+        return None if days is None else _first_of_weeks(days)
+    if unit not in _MONTHS:
+        return days
+    first, last = (
+        date(one.year, (one.month - 1) // _MONTHS[unit] * _MONTHS[unit] + 1, 1) for one in days
+    )
+    return first, last
+
+
+def _first_of_weeks(days: Days) -> Days | None:
+    """Return the Mondays of the weeks of two days; None if one is before year 1."""
+    try:
+        first, last = (one - timedelta(days=one.weekday()) for one in days)
+    except OverflowError:
+        return None
+    return first, last
 
 
 def refuse_interval(node: exp.Interval) -> None:

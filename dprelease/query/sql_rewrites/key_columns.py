@@ -20,7 +20,7 @@ from dprelease.numerics.rounding import plain_text
 from dprelease.query.expressions.nodes import strip_date_cast, undeclared_code
 from dprelease.query.expressions.scalar import UNITS_OF_A_DAY, Kind
 from dprelease.query.sql_rewrites.bounds import ValueRange
-from dprelease.query.sql_rewrites.refusal import quoted, refuse
+from dprelease.query.sql_rewrites.refusal import LONGEST, quoted, refuse
 from dprelease.query.sql_rewrites.row_forms import kind_of, months, number, row_form
 from dprelease.query.sql_rewrites.value_ranges import (
     bounded_range,
@@ -45,8 +45,8 @@ BLANKS = "\u0020\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000,
 """The characters that trim(x) removes."""
 _PER_DAY = {unit: UNITS_OF_A_DAY[unit] for unit in ("DAY", "HOUR", "MINUTE")}
 _UNBOUNDED_DAYS = (
-    "only a column of dates or times with declared bounds has a public list of them",
-    "declare lower and upper of the column",
+    "the first and the last day of its values aren't known",
+    "declare lower and upper of the columns, and compute keys by date_trunc, CASE and INTERVAL",
 )
 _PER_YEAR = {"YEAR": 1, "QUARTER": 4, "MONTH": 12}
 
@@ -110,7 +110,9 @@ def key_column(node: exp.Expr, table: Table) -> KeyColumn:
         return _day_key(node, form, table)
     if kind is not Kind.NUMBER:
         reason = f"an expression with {kind} as its value has no public list of values"
-        refuse(node, reason, "use date_trunc('month', d), year(d), or the column itself")
+        is_known = date_range(form, table.columns) is not None and len(quoted(node)) < LONGEST
+        text = quoted(node) if is_known else "t"
+        refuse(node, reason, f"use date_trunc('day', {text}) or date_trunc('hour', {text})")
     return _number_key(node, form, table)
 
 

@@ -31,10 +31,11 @@ def quoted(node: exp.Expr) -> str:
 def clamp_advice(node: exp.Expr) -> str:
     """Return how to clamp a value so that missing values stay missing; "" if it is long.
 
-    LEAST and GREATEST skip NULL: on their own, they replace a missing value by a bound.
+    LEAST and GREATEST skip NULL: on their own, they replace a missing value by a bound. Years and
+    seconds since 1970 have no advice, because none of them is from 0 to 100.
     """
     text = quoted(node)
-    if text.endswith("..."):
+    if text.endswith("...") or node.find(exp.Year, exp.TimeToUnix):
         return ""
     case = f"CASE WHEN {text} IS NOT NULL THEN LEAST(GREATEST({text}, 0), 100) END"
     if isinstance(node, exp.Div) and isinstance(node.expression, exp.Column):

@@ -19,6 +19,7 @@ from dprelease.query.expressions.nodes import decimals_of, strip_date_cast
 from dprelease.query.expressions.scalar import UNITS_OF_A_DAY
 from dprelease.query.sql_rewrites import bounds
 from dprelease.query.sql_rewrites.bounds import UNBOUNDED, ValueRange
+from dprelease.query.sql_rewrites.date_shifts import shifted_days, truncated_days
 from dprelease.query.sql_rewrites.refusal import clamp_advice, refuse
 from dprelease.schema.columns import (
     Column,
@@ -117,6 +118,8 @@ def value_range(node: exp.Expr, columns: Mapping[str, Column]) -> ValueRange:
     if type(node) in _CALENDAR:
         low, high = _CALENDAR[type(node)]
         return ValueRange(Fraction(low), Fraction(high), Fraction(1), Fraction(1))
+    if isinstance(node, exp.Length):
+        return ValueRange(Fraction(0), None, Fraction(1), Fraction(1))
     return UNBOUNDED
 
 
@@ -332,6 +335,10 @@ def date_range(node: Any, columns: Mapping[str, Column]) -> tuple[date, date] | 
         return day, day
     if isinstance(node, exp.Case):
         return _days_of_branches(node, columns)
+    if isinstance(node, exp.TimestampTrunc | exp.DateTrunc):
+        return truncated_days(node, date_range(node.this, columns))
+    if isinstance(node, exp.Add | exp.Sub):
+        return shifted_days(node, lambda one: date_range(one, columns))
     return date_range(inner, columns) if isinstance(node, exp.Cast) else None
 
 
