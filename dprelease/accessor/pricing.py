@@ -10,10 +10,11 @@ from fractions import Fraction
 
 from dprelease.accessor.query_options import Noise, Options, option_value
 from dprelease.accessor.session import Session, Spending, declared_spending, exact_amount
-from dprelease.errors import BudgetError, ChargeState, RunState, SessionError, UsageError
+from dprelease.errors import BudgetError, ChargeState, Place, RunState, SessionError, UsageError
 from dprelease.errors.argument_types import wrong_argument
 from dprelease.planning.auto.ledger_cost import LedgerCost, ledger_cost_of
 from dprelease.planning.budget_shares import Share
+from dprelease.planning.notes.notes import refuse_comparisons_with_others
 from dprelease.planning.plan import Plan, make_plan
 from dprelease.privacy.renyi import approximate_rho_of
 from dprelease.query.resolve import Query
@@ -122,6 +123,7 @@ def plan_and_cost(
     session: Session, queries: Sequence[Query], options: Options
 ) -> tuple[Plan, Spending]:
     """Return the plan of queries that are charged together, and its privacy cost."""
+    refuse_comparisons_with_others(queries, Place(key="where"))
     plan = plan_queries(session, queries, options)
     return plan, privacy_cost_of(session, plan, options)
 

@@ -20,6 +20,7 @@ from dprelease.exact.settings import Settings
 from dprelease.numerics.rounding import Number, exact_of, plain_text
 from dprelease.planning.declaration_findings import single_errors
 from dprelease.planning.guarantees import release_budget
+from dprelease.planning.notes.notes import refuse_comparisons_with_others
 from dprelease.planning.prepare import prepare
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.outer_sql.parameters import Params
@@ -152,6 +153,7 @@ def sql(
         refuse_unknown_frames((declared.table for declared in known), given)
         with _errors_at_statement():
             queries, plan = prepare(declaration)
+            refuse_comparisons_with_others(queries, Place("sql", None, "WHERE"))
             public = {**blank_public_tables(declaration.tables, split), **keys.tables}
             try_statement(queries, split, public)
             if is_explained:

@@ -54,6 +54,20 @@ def test_statements_are_answered_and_charged(frame: pd.DataFrame, tmp_path: Path
     assert not ledger.exists() or Ledger(ledger).state().spent(TABLE) == 0
 
 
+def test_conditions_on_the_cell_of_undeclared_codes_are_refused() -> None:
+    column = {"type": "category", "values": ["a", "other"], "others": "other"}
+    frame = pd.DataFrame({"g": ["a"] * 5 + ["x", "y"] * 5})
+    session = dprelease.Session({"table": "t", "columns": {"g": column}}, epsilon=200)
+    frame.dp.use(session)
+    for where in ("g = 'other'", "g NOT IN ('a', 'other')"):
+        with pytest.raises(QueryError, match="DP-WHERE-006"):
+            frame.dp.where(where).count(epsilon=1)
+        with pytest.raises(QueryError, match="DP-WHERE-006"):
+            frame.dp.sql(f"SELECT COUNT(*) AS n FROM t WHERE {where}", epsilon=1)
+    assert session.spent.epsilon == 0
+    assert frame.dp.where("g NOT IN ('a')").count(epsilon=100)["value"].tolist() == [10]
+
+
 LANDS = pd.DataFrame(
     {"town": ["Bern", "Oslo", "Rome"], "land": ["CH", "NO", "IT"], "size": [1, 2, 3]}
 )

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import sqlglot
 from sqlglot import exp
 
+from dprelease.errors import Place, QueryError
 from dprelease.errors.printable import count_text
 from dprelease.planning.bounded_words import differently_bounded, differently_counted
 from dprelease.planning.budget_shares import query_shares_texts
@@ -122,6 +123,27 @@ def comparisons_with_substitutes(queries: Sequence[Query]) -> list[str]:
                 case.replace(exp.Null())
             items |= dict.fromkeys(_codes_in_comparisons(tree, query.table.columns))
     return list(items)
+
+
+def refuse_comparisons_with_others(queries: Sequence[Query], place: Place) -> None:
+    """Raise QueryError DP-WHERE-006 for a comparison in `where` with the cell of undeclared codes.
+
+    For queries without `check`, which notes such comparisons of release files.
+    """
+    others = {
+        f"{name} with '{column.others}'"
+        for query in queries
+        for name, column in query.table.columns.items()
+        if isinstance(column, CategoryColumn | CutColumn) and column.others != DROP
+    }
+    for item in comparisons_with_substitutes(queries):
+        if item in others:
+            because = ", because a condition compares stored codes, and rows with undeclared codes "
+            because += "would not match, though they count in that cell"
+            advice = "compare with the other declared codes, as in state NOT IN ('CT', 'VT'); or "
+            advice += "use the column as a key, and select the cell after the noise"
+            what = item.replace(" with ", " = ")
+            raise QueryError("DP-WHERE-006", place=place, what=what, reason=because, advice=advice)
 
 
 def columns_processed_as_codes(queries: Sequence[Query]) -> list[str]:

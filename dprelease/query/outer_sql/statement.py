@@ -137,8 +137,8 @@ class _Splitter:
             refuse_unknown_functions(tree.walk())
             refuse("DP-SQL-005", what=text)
         if self.with_margins is not None and not self.has_margins:
-            what = "margins of a statement that is not one SELECT of aggregates with one set of keys"
-            fix = "leave out `margins`, and use DP_INTERVAL_LOW(x) and DP_INTERVAL_HIGH(x) for aggregates"
+            what = "margins of another statement than a SELECT of aggregates with one set of keys"
+            fix = "leave out the margins, and use DP_INTERVAL_LOW(x) and DP_INTERVAL_HIGH(x)"
             refuse("DP-SQL-006", name=what, nearest=fix)
         if not self.found.cores:
             private = [name for name, table in self.tables.items() if not table.public]
