@@ -347,7 +347,7 @@ class Engine(RecordEngine):
         self._query_metadata("; ".join([*settings, *locks]), self._inputs[0])
 
     def _may_read_nan(self) -> bool:
-        """Return whether a query may read floats, also floats that are texts in a union of files."""
+        """Return whether a query may read floats, also those that are texts in a union of files."""
         parts = [part for given in self._inputs for part in given.parts]
         return (
             self._floats.has_any

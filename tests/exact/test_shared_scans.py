@@ -452,9 +452,7 @@ WIDER = {"text": pa.string(), "float": pa.float32(), "integer": pa.int16()}
 
 @pytest.mark.parametrize("other", WIDER)
 @pytest.mark.parametrize("source", ["path", "files"])
-def test_nan_counts_in_no_file_of_several_types(
-    source: str, other: str, tmp_path: Path
-) -> None:
+def test_nan_counts_in_no_file_of_several_types(source: str, other: str, tmp_path: Path) -> None:
     """With two values in a file of floats, its statistics rule out the NaN of other rows."""
     found = {}
     for name, more in (("without", []), ("with", [2.0])):

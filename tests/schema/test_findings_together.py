@@ -145,7 +145,7 @@ FOLLOWING: dict[str, tuple[Edits, list[str]]] = {
     "tables of groups, and of their areas with a faulty column": (
         [
             (S, AGE, "lower: 5, upper: 1"),
-            added(
+            add_columns(
                 "region: {type: category, values: [X]}",
                 "town: {type: category, values: {X: [t]}, within: region}",
                 "half: {cut: age, edges: [0, 50, 116]}",
