@@ -35,7 +35,7 @@ _KIND_BY_TYPE = {word: kind for kind, words in TYPES.items() for word in words}
 
 Properties = Mapping[str, Any]
 
-OptionValue = str | list[str] | list[int] | int
+OptionValue = str | list[str] | list[int] | int | dict[str, list[int]]
 """The value of a key of `source`."""
 
 BOOLEANS = TRUTHS | {"0", "1"}

@@ -2,8 +2,9 @@
 
 The formats are: CSVW-EO and its predecessors (CSVW-SAFE, CSVW-DP), which Lomas reads, and plain
 CSVW, in JSON; Frictionless data packages, resources and table schemas; the metadata of SmartNoise
-SQL, in YAML; and lists of columns with types and bounds, as for OpenDP and Tumult Analytics, in
-JSON or YAML. No row of the table is read, and no other file than the description.
+SQL, in YAML; lists of columns with types and bounds, as for OpenDP and Tumult Analytics, in JSON or
+YAML; and data dictionaries in CSV. No row of the table is read, and no other file than the
+description.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import yaml
 
 from dprelease.errors import DataError, DpReleaseError, Place
 from dprelease.scaffold.csvw_importer import csvw_tables, key_values, local_names
+from dprelease.scaffold.data_dictionary import SUFFIXES, dictionary_table
 from dprelease.scaffold.described_tables import (
     ColumnDescription,
     DescribedTable,
@@ -46,9 +48,9 @@ def described_table(path: Path, name: str | None = None) -> DescribedTable:
     DataError
         DP-DATA-023 for a file that can't be read, has no such table, or describes a column twice.
     """
-    values, reason = _read_values(path)
+    found, reason = _read_tables(path)
     if not reason:
-        tables = [table for table in _described_tables(values) if table.columns]
+        tables = [table for table in found if table.columns]
         names = [table.name for table in tables]
         table = next((one for one in tables if name in (None, one.name)), None)
         reason = "it describes no columns"
@@ -73,18 +75,21 @@ def _repeated_column(table: DescribedTable) -> str:
     return ""
 
 
-def _read_values(path: Path) -> tuple[Any, str]:
-    """Return the values of a file, with all scalars as texts, and why it can't be parsed."""
+def _read_tables(path: Path) -> tuple[list[DescribedTable], str]:
+    """Return the tables that a file describes, and why it can't be parsed."""
     try:
         text = read_file(path, SIZE_LIMIT).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError):
-        return None, "it does not exist, is not UTF-8, or is too large for a description"
+        return [], "it does not exist, is not UTF-8, or is too large for a description"
+    if path.suffix.lower() in SUFFIXES:
+        table = dictionary_table(text)
+        return ([table], "") if table else ([], "its first row has no heading such as `name`")
     if text.lstrip()[:1] in ("{", "["):
         text = _as_yaml(text)
     try:
-        return parse_yaml(text, path).values, ""
+        return _described_tables(parse_yaml(text, path).values), ""
     except (DpReleaseError, yaml.YAMLError):
-        return None, "it is neither JSON nor a plain YAML mapping"
+        return [], "it is neither JSON nor a plain YAML mapping"
 
 
 def _as_yaml(text: str) -> str:

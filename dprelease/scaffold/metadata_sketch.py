@@ -35,7 +35,7 @@ from dprelease.schema.model import shorten
 from dprelease.schema.source_files import to_table_name
 
 HEAD = """\
-# A sketch from a description of the table for {form}; no row was looked at. Lines with the mark
+# A sketch from a description of the table ({form}); no row was read. Lines with the mark
 # "CONFIRM" hold bounds and keys of that description. A release keeps its guarantee only if they are
 # public knowledge (a code list, a tariff, the law), and were not taken from the data: find
 # each of them there, or replace it; then remove the mark with its words. A schema with a mark is
@@ -70,7 +70,8 @@ def translate_description(
         place, known = Place(file=described.name), ", ".join(names[:40])
         raise DataError("DP-DATA-011", place=place, column=unit, known=known)
     described_unit = next((column.name for column in table.columns if column.is_unit), None)
-    lines = [HEAD.format(form=table.form).rstrip(), f"table: {to_table_name(table.name)}"]
+    table_name = to_table_name(table.name or (source or described).stem)
+    lines = [HEAD.format(form=table.form).rstrip(), f"table: {table_name}"]
     if table.others:
         others = ", ".join(quote_yaml(shorten(one)) for one in table.others[:MOST_NAMES])
         lines.append(f"# Other tables of this description, for `--table`: {others}")
@@ -111,6 +112,9 @@ def _source_lines(table: DescribedTable, path: str | None) -> list[str]:
 
 def _option_text(value: OptionValue) -> str:
     """Return the value of an option in YAML, in which a terminal shows all characters."""
+    if isinstance(value, dict):
+        places = (f"{yaml_text(name)}: {_option_text(one)}" for name, one in value.items())
+        return f"{{{', '.join(places)}}}"
     if isinstance(value, list):
         texts = (str(one) if isinstance(one, int) else quote_yaml(one) for one in value)
         return f"[{', '.join(texts)}]"

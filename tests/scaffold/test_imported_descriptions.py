@@ -364,6 +364,39 @@ def test_a_described_file_is_read_as_described(tmp_path: Path) -> None:
     assert found == [[number] for number in wanted.values()]
 
 
+DICTIONARIES = {
+    "first and last": "Variable,Start,End,Type\nperson,1,3,Num(3)\nsex,4,4,Char\n,,,code 1: male\n",
+    "width": "\ufeffname;first;length;data type;label\nperson;1;3;int;Person\nsex;4;1;;\n",
+    "one cell": "Field Name\tPosition\tformat\nperson\t1 - 3\tN\nsex\t4\tA\n",
+}
+
+
+@pytest.mark.parametrize("written", DICTIONARIES.values(), ids=list(DICTIONARIES))
+def test_data_dictionaries_have_the_places_of_columns(written: str, tmp_path: Path) -> None:
+    (tmp_path / "places.csv").write_text(written, encoding="utf-8")
+    (tmp_path / "rows.txt").write_text("001m\n002f\n003f\n")
+    text = translate_description(tmp_path / "places.csv", tmp_path / "rows.txt", folder=tmp_path)
+    (tmp_path / "t.yaml").write_text(text)
+    declared = read_table(tmp_path / "t.yaml")
+    assert declared.table.name == "rows"
+    assert declared.table.columns["person"].type in ("integer", "number")
+    query = ask(declared, {"n": {"count": "*"}}, where="person > 1 and sex = 'f'")
+    assert list(exact(query, None)["n"]) == [2]
+
+
+@pytest.mark.parametrize(
+    ("places", "left_out"),
+    [("9,1", "the places of columns"), ("0,1", "the places of columns"), (",", "the place of a")],
+)
+def test_impossible_places_are_named(places: str, left_out: str, tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text(f"name,start,end\na,{places}\nb,1,3\n")
+    text = translate_description(tmp_path / "d.csv")
+    assert f"# Not taken from the description: {left_out}" in text
+    (tmp_path / "d.csv").write_text(f"what,start,end\na,{places}\n")
+    with pytest.raises(DpReleaseError, match="DP-DATA-023"):
+        translate_description(tmp_path / "d.csv")
+
+
 NOTHING = {
     "nothing": "",
     "a text": "hello",
