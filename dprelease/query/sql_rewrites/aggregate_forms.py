@@ -53,7 +53,8 @@ def with_known_names(tree: exp.Query) -> Any:
 def _known_name(node: exp.Expr) -> exp.Expr:
     """Return the class of an aggregate that sqlglot does not know; other nodes stay.
 
-    `x.f(y)` is f(x, y), and an item of a list of quantiles is one quantile.
+    `x.f(y)` is f(x, y), an item of a list of quantiles is one quantile, and the format of strftime
+    is its second argument.
     """
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous):
         call = node.expression
@@ -64,6 +65,9 @@ def _known_name(node: exp.Expr) -> exp.Expr:
             return exp.Anonymous(this=call.this, expressions=arguments)
     if isinstance(node, exp.Bracket):
         return _quantile_of_list(node)
+    if isinstance(node, exp.TimeToStr) and isinstance(node.this, exp.Literal):
+        time = node.args["format"]
+        return node if isinstance(time, exp.Literal) else exp.TimeToStr(this=time, format=node.this)
     if not isinstance(node, exp.Anonymous):
         return node
     name = str(node.this).lower()

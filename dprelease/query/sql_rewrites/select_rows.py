@@ -210,10 +210,14 @@ class _Rewriter:
         if group.args.get("all"):
             items = [item.unalias() for item in self.select.expressions]
             keys = [item for item in items if not any(own_aggregates(item))]
-            keys = [item for item in keys if not isinstance(item, exp.Literal)]
         else:
-            keys = [self._key_expression(item) for item in group.expressions]
-        columns = [self._key(key) for key in keys]
+            parts = [
+                part
+                for item in group.expressions
+                for part in (item.expressions if isinstance(item, exp.Tuple) else [item])
+            ]
+            keys = [self._key_expression(part) for part in parts]
+        columns = [self._key(key) for key in keys if not isinstance(key, exp.Literal)]
         unique = {column.name: column for column in columns}
         rest = {k: v for k, v in group.args.items() if k not in ("all", "expressions") and v}
         new = exp.Group(expressions=list(unique.values()), **rest)
