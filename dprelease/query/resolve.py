@@ -362,7 +362,9 @@ class _Resolver:
         """Return the private keys of the query; refuse columns that can't be private keys."""
         table, columns = self.declared.table, []
         if not spec.group_by:
-            fields = {"column": "group_by", "reason": "it names no key", "how": "name a column"}
+            reason = "private keys are values of its columns, and it names none"
+            how = "name a column (in df.dp, with `by`), or leave out `private_keys`"
+            fields = {"column": "group_by", "reason": reason, "how": how}
             self.refuse("DP-QUERY-002", "private_keys", **fields)
         for i, column in enumerate(spec.group_by):
             kind = private_kind(table.columns[column]) if column in table.columns else None

@@ -241,6 +241,7 @@ REPLACED = {
     "name LIKE city": "starts_with(a, b)",
     "isoyear(day) = 2020": "year(date_trunc('week', day) + INTERVAL 3 DAY)",
     "date_part('isoyear', day) = 2020": "year(date_trunc('week', day) + INTERVAL 3 DAY)",
+    "dayofmonth(day) = 2": "day(day)",
     "decade(day) = 202": "floor(year(day) / 10)",
     "last_day(day) = '2020-01-31'": "date_trunc('month', day)",
     "day AT TIME ZONE 'UTC' > '2020-01-01'": "day",

@@ -243,8 +243,8 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-RELEASE-004": Template(
         cause="This number must be above zero.",
-        fix="write a number above zero; a column with weight 2 has half the noise of one with "
-        "weight 1.",
+        fix="write a number above zero; if it is the weight of a column, 2 gives half the noise "
+        "of 1.",
     ),
     "DP-RELEASE-005": Template(
         cause="The confidence is not a number between 0.5 and 0.999999.",

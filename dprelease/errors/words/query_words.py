@@ -26,8 +26,8 @@ TEMPLATES: dict[str, Template] = {
         fix="remove the column, or declare bounds that are not both zero.",
     ),
     "DP-QUERY-006": Template(
-        cause="The possible values of '{column}' are not declared, so they can't be counted or "
-        "selected.",
+        cause="The values of '{column}' can't be counted or selected, because they are not "
+        "declared, or because it is the id of the privacy unit.",
         fix="use a category, a boolean, a cut, or an integer or date with both bounds; the "
         "distinct ids of the privacy unit can be counted, too.",
     ),

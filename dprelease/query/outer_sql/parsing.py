@@ -61,7 +61,7 @@ def parse(text: str) -> exp.Query:
         refuse("DP-SQL-001", problem="it is not one SELECT statement")
     foreign = unwritable_function(trees[0])
     if foreign:
-        name = f"The function {foreign} with these arguments, which DuckDB's SQL does not have,"
+        name = f"The function {foreign} with these arguments"
         refuse("DP-SQL-006", name=name, nearest=suggest_functions(foreign))
     for item in trees[0].find_all(exp.Bracket):
         item.set("offset", 1)

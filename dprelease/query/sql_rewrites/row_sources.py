@@ -55,7 +55,8 @@ class Joined:
     `pairs`: columns of the first and of the joined table. `matched`: whether rows without a match
     are left out. `without`: columns that only the first table has in the query, because both
     tables have a column of this name. `keys`: the equal columns of a LEFT JOIN with the
-    same name in both tables, which the joined rows have once.
+    same name in both tables, which the joined rows have once. `hidden`: other names of columns
+    that can't be read for these reasons, each with its SQL and the column.
     """
 
     source: Source
@@ -64,6 +65,7 @@ class Joined:
     matched: bool
     without: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
+    hidden: tuple[tuple[str, str, str], ...] = ()
 
 
 def visible(source: Source) -> dict[str, exp.Expr]:
@@ -113,6 +115,11 @@ def _refuse_name_of_both_tables(node: exp.Column, source: Source) -> None:
         reason = f"{both}, and only that of '{source.alias}' can be read"
         fix = f"write {source.alias}.{name}, or rename the column in the schema of "
         refuse(node, reason, f"{fix}'{join.source.table.name}'")
+    is_joined = node.table or node.name not in source.columns
+    for _, text, column in (one for one in join.hidden if is_joined and one[0] == node.name):
+        reason = f"it reads the column '{column}', which '{source.alias}' has, too"
+        fix = f"add `{node.name}: {{expression: {text}}}` with its type and bounds to the schema "
+        refuse(node, reason, f"{fix}of '{join.source.table.name}', and read {node.name}")
 
 
 def _refuse_key_of_left_join(node: exp.Column, first: str, join: Joined) -> NoReturn:

@@ -83,16 +83,21 @@ def _source(
     clash = [name for name in right.table.columns if name.casefold() in own and name not in equal]
     keys = tuple(equal) if is_left else ()  # a row without a match has no such value
     hidden = {*clash, *keys}
-    columns = {
-        name: one
+    reads = {
+        name: next((c.name for c in one.find_all(exp.Column) if c.name in hidden), None)
         for name, one in right.columns.items()
-        if not any(column.name in hidden for column in one.find_all(exp.Column))
     }
+    columns = {name: one for name, one in right.columns.items() if reads[name] is None}
+    renamings = tuple(
+        (name, right.columns[name].sql("duckdb"), column)
+        for name, column in reads.items()
+        if column is not None and name not in hidden
+    )
     conditions = [*left.conditions, *right.conditions]
     _refuse_hidden(right, clash)
     matched = not is_left and not by_unit
     renamed = replace(right, columns=columns)
-    joined = Joined(renamed, pairs, by_unit, matched, tuple(clash), keys)
+    joined = Joined(renamed, pairs, by_unit, matched, tuple(clash), keys, renamings)
     return replace(left, conditions=conditions, join=joined)
 
 
