@@ -86,7 +86,7 @@ def _resolved_column(node: exp.Expr, source: Source, aliases: Mapping[str, exp.E
     """Return the expression of a column; other nodes stay."""
     if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
         return node
-    known = _columns_of_qualifier(node, source)
+    known = columns_of_qualifier(node, source)
     name = declared_name(node.name, known)
     _refuse_name_of_both_tables(node, source)
     if name is not None:
@@ -105,8 +105,8 @@ def _resolved_column(node: exp.Expr, source: Source, aliases: Mapping[str, exp.E
 def _refuse_name_of_both_tables(node: exp.Column, source: Source) -> None:
     """Refuse a name that two tables have, unless it is that of the first table."""
     join = source.join
-    if join is None or node.table == source.alias:
-        return
+    if join is None or node.table == source.alias or not (node.table or join.source.columns):
+        return  # a sub-query's column, or one of the first table
     if node.table and declared_name(node.name, join.keys) is not None:
         _refuse_key_of_left_join(node, source.alias, join)
     name = declared_name(node.name, join.without)
@@ -139,7 +139,7 @@ def declared_name(name: str, known: Iterable[str]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _columns_of_qualifier(node: exp.Column, source: Source) -> Mapping[str, exp.Expr]:
+def columns_of_qualifier(node: exp.Column, source: Source) -> Mapping[str, exp.Expr]:
     """Return the columns of the table that a column's qualifier names."""
     if not node.table:
         return visible(source)

@@ -15,6 +15,7 @@ from dprelease.query.sql_rewrites.refusal import quoted, refuse
 from dprelease.query.sql_rewrites.row_sources import (
     Joined,
     Source,
+    columns_of_qualifier,
     conjuncts,
     resolved,
     visible,
@@ -270,7 +271,10 @@ def _merged(select: exp.Select, alias: str, tables: Mapping[str, Table]) -> Sour
                 item, f"the sub-query has two columns named {name[:60]}", "write * EXCLUDE (...)"
             )
         seen[name] = body
-    return Source(alias, inner.table, seen, conditions, inner.join)
+    join = inner.join  # its columns are seen only if the sub-query selects them
+    if join is not None:
+        join = replace(join, source=replace(join.source, columns={}))
+    return Source(alias, inner.table, seen, conditions, join)
 
 
 def _refuse_other_rows(item: exp.Expr) -> None:
@@ -292,9 +296,8 @@ def _is_star(item: exp.Expr) -> bool:
 def _star_columns(item: exp.Expr, source: Source) -> dict[str, exp.Expr]:
     """Return the columns of *, without those of EXCLUDE and with those of REPLACE."""
     star = item.this if isinstance(item, exp.Column) else item
-    if isinstance(item, exp.Column) and item.table != source.alias:
-        refuse(item, "it names one table of several", "use *, or list the columns")
-    found = {name: column.copy() for name, column in visible(source).items()}
+    shown = columns_of_qualifier(item, source) if isinstance(item, exp.Column) else visible(source)
+    found = {name: column.copy() for name, column in shown.items()}
     for excluded in star.args.get("except_") or []:
         found.pop(excluded.name, None)
     for replacement in star.args.get("replace") or []:
