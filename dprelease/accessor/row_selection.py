@@ -65,8 +65,8 @@ class RowSelection:
                 raise SessionError("DP-SESSION-009", **unknown_column(table, name))
             if name in table.columns and name not in numeric_columns and name not in self.derived:
                 column = table.columns[name]
-                kind = f"'{name}' with the type {getattr(column, 'type', 'cut')}"
-                kind += " and no bounds" * isinstance(column, IntegerColumn | NumberColumn)
+                kind = f"'{name}', a {getattr(column, 'type', 'cut')}"
+                kind += " without bounds" * isinstance(column, IntegerColumn | NumberColumn)
                 kind = f"'{name}', the id" if name == table.unit.id else kind
                 known = ", ".join(numeric_columns) or "this table has none"
                 wanted = f"numeric columns with declared bounds ({known})"
