@@ -362,10 +362,8 @@ class _Resolver:
         """Return the private keys of the query; refuse columns that can't be private keys."""
         table, columns = self.declared.table, []
         if not spec.group_by:
-            reason = "private keys are values of its columns, and it names none"
-            how = "name a column (in df.dp, with `by`), or leave out `private_keys`"
-            fields = {"column": "group_by", "reason": reason, "how": how}
-            self.refuse("DP-QUERY-002", "private_keys", **fields)
+            fields = {"reason": "it names no private key", "how": "name a column (`by` in df.dp)"}
+            self.refuse("DP-QUERY-002", "private_keys", column="group_by", **fields)
         for i, column in enumerate(spec.group_by):
             kind = private_kind(table.columns[column]) if column in table.columns else None
             if column in spec.group_by[:i]:
