@@ -32,9 +32,11 @@ from dprelease.planning.bounded_words import (
     keys_that_leave_out_rows,
 )
 from dprelease.postprocess.families import Flag, Output
+from dprelease.query.aggregates.aggregate import narrow_aggregate
 from dprelease.query.aggregates.replicate_difference import ReplicateDifference
 from dprelease.query.forms.share_of_total import PERCENTAGE, SHARE
 from dprelease.query.forms.single_part import LABEL, MEASURED
+from dprelease.query.forms.weights import DESIGN_ERROR
 from dprelease.query.grouping.group_keys import Key, key_of
 from dprelease.query.measurement import OutputColumn
 from dprelease.query.quality import CODES, quality_labels
@@ -266,9 +268,9 @@ class ColumnMetadataBuilder:
         self, requests: Mapping[str, ColumnRequest], published: OutputColumn
     ) -> tuple[dict[str, str], ...]:
         """Return a note on which number a design error is about; empty for other columns."""
-        difference = published.parts[0].aggregate
-        if not isinstance(difference, ReplicateDifference):
+        if published.form != DESIGN_ERROR:
             return ()
+        difference = narrow_aggregate(published.parts[0].aggregate, ReplicateDifference)
         query, total = requests[published.name].query, difference.weighted_total
         title = None
         for name, one in requests.items():
