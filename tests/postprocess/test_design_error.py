@@ -233,6 +233,7 @@ def deviation(values: np.ndarray, wanted: float) -> float:
     return float((values.mean() - wanted) / (values.std() / np.sqrt(len(values))))
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("confidence", [0.5, 0.95, 0.99, 0.9999])
 @pytest.mark.parametrize("replicates", [1, 2, 5])
 @pytest.mark.parametrize("name", ["discrete_gaussian", "laplace"])
