@@ -191,7 +191,7 @@ def some_table(size: int) -> pa.Table:
             "x": pa.array([one([0.1, None, float("nan"), -3.0, 4.75]) for _ in range(size)], pa.float32()),
             "d": pa.array([day + datetime.timedelta(i) for i in range(size)]),
             "flag": pa.array([one([True, None]) for _ in range(size)]),
-            "t": pa.array([instant + datetime.timedelta(minutes=i) for i in range(size)], pa.timestamp("us", "Europe/Oslo")),
+            "t": pa.array([instant + datetime.timedelta(minutes=i) for i in range(size)], pa.timestamp("us", "UTC")),
             "spare": pa.array([[1]] * size),
         }
     )  # fmt: skip
