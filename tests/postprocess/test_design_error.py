@@ -173,6 +173,17 @@ def test_weights_with_other_steps_are_subtracted_exactly(steps: Any) -> None:
         assert exact(query, held)[one.name].tolist() == [floor(wanted)]
 
 
+def test_large_weights_with_a_small_difference_fit() -> None:
+    """The terms of the difference have more than 64 bits, and the difference has 20."""
+    first = 2**46 * 1_001_000  # a float has all of its digits
+    bounds = {"type": "number", "lower": first, "upper": first + 1_001_000}
+    columns = {"w1": {**bounds, "step": 1001}, "w": {**bounds, "step": 1000}}
+    spec = {"weight": "w", "replicates": ["w1"], "scale": 1}
+    query = ask(declare(columns), {"e": {"design_error": spec}})
+    held = pa.table({"w1": [2.0**80], "w": [0.0]})
+    assert exact(query, held)[query.measurements[0].name].tolist() == [1_001_000]
+
+
 @pytest.mark.parametrize("shifts", [0.5, 10.0, 40.0])
 @pytest.mark.parametrize("name", ["discrete_gaussian", "laplace"])
 def test_design_variances_are_unbiased_and_covered(name: str, shifts: float) -> None:

@@ -103,7 +103,10 @@ class ReplicateDifference(Aggregate):
     @property
     def largest_product(self) -> int:
         """The largest number that is computed for a row, before it is rounded to coarse steps."""
-        difference = max(abs(end) for end in (*self.unclamped_differences, *self.differences))
+        # Large terms may have a small difference: each term must fit, too.
+        pairs = zip(self.factors[:2], self.multipliers, strict=True)
+        terms = [end * times for one, times in pairs for end in (one.lower, one.upper)]
+        difference = max(map(abs, (*terms, *self.unclamped_differences, *self.differences)))
         if self.value is None:
             return difference
         return difference * max(abs(self.value.lower), abs(self.value.upper), 1)
