@@ -319,12 +319,12 @@ def find_input(
 def _find_parts(declared: Declared, relation: str, servers: Servers | None) -> list[Input]:
     """Return the inputs of a table's files; refuse a file that is read twice."""
     parts: list[Input] = []
-    known: dict[tuple[int, ...], set[str | None]] = {}
+    known: dict[tuple[int, ...] | Path, set[str | None]] = {}
     for i, table in enumerate(declared.table.parts):
         part = find_input(replace(declared, table=table), f"{relation}_{i}", None, None, servers)
         sheet = None if table.source is None else table.source.sheet
         for file in part.files:
-            sheets = known.setdefault(file_identity(file), set())
+            sheets = known.setdefault(file_identity(file) or file, set())
             # A workbook that is read without the name of a sheet has only one.
             if sheet in sheets or (sheets and None in {sheet, *sheets}):
                 reason = f"two of its `files` are the same, {file_label(file, part.files)}"

@@ -90,8 +90,12 @@ def file_stamp(file: Path) -> FileStamp:
 
 
 def file_identity(file: Path) -> tuple[int, ...]:
-    """Return device and number of a file, which all of its names share; empty if it is missing."""
-    return file_stamp(file)[:SIZE_INDEX]
+    """Return device and number of a file, which all of its names share; empty if it is missing.
+
+    Also empty if the file system has no numbers of files: then all of its files have the number 0.
+    """
+    identity = file_stamp(file)[:SIZE_INDEX]
+    return identity if any(identity[1:]) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,9 +218,10 @@ def files_of_source(
     if problem is not None:
         raise unreadable_error(declared, *problem)
     # A file with several names counts once, such as a link to the latest file of a folder.
-    by_identity: dict[tuple[int, ...], Path] = {}
+    by_identity: dict[tuple[int, ...] | Path, Path] = {}
     for file in found:
-        by_identity.setdefault(file_identity(file), file.resolve())
+        path = file.resolve()
+        by_identity.setdefault(file_identity(file) or path, path)
     files = tuple(by_identity.values())
     if not files and source.is_folder and (declared.folder / (source.path or "")).is_dir():
         way = "put the files into it, or write a pattern for files elsewhere"
