@@ -20,6 +20,7 @@ from dprelease.scaffold.described_tables import (
     OptionValue,
     column_kind,
 )
+from dprelease.scaffold.sketch import quote_yaml
 from dprelease.schema.model import shorten
 from dprelease.schema.source_types.source import Source
 
@@ -80,7 +81,9 @@ def _source_options(
         Source.model_validate({"path": "rows.txt", "format": "fixed_width", "columns": known})
     except ValidationError:
         return {}, ("the places of columns",)
-    lacking = tuple(f"the place of {shorten(name)}" for name in places if name not in known)
+    lacking = tuple(
+        f"the place of {quote_yaml(shorten(name))}" for name in places if name not in known
+    )
     return {"format": "fixed_width", "columns": known}, lacking
 
 

@@ -384,9 +384,19 @@ def test_data_dictionaries_have_the_places_of_columns(written: str, tmp_path: Pa
     assert list(exact(query, None)["n"]) == [2]
 
 
+def test_hostile_dictionaries_are_escaped(tmp_path: Path) -> None:
+    """No name, place or label becomes a key or a line."""
+    rows = '"x\ny: 1",?,"2\nz: 3","l\nw: 4"\nb,1,3,\u202eok\n'
+    (tmp_path / "d.csv").write_text(f"name,start,end,label\n{rows}", encoding="utf-8")
+    text = translate_description(tmp_path / "d.csv")
+    values = plain(text)
+    assert ([*values], [*values["columns"]]) == (["table", "columns"], ["x\ny: 1", "b"])
+    assert all(line.isprintable() for line in text.splitlines())
+
+
 @pytest.mark.parametrize(
     ("places", "left_out"),
-    [("9,1", "the places of columns"), ("0,1", "the places of columns"), (",", "the place of a")],
+    [("9,1", "the places of columns"), ("0,1", "the places of columns"), (",", 'the place of "a"')],
 )
 def test_impossible_places_are_named(places: str, left_out: str, tmp_path: Path) -> None:
     (tmp_path / "d.csv").write_text(f"name,start,end\na,{places}\nb,1,3\n")
