@@ -85,6 +85,8 @@ class _Ranges:
         """Return all vectors for a range of cells."""
         first, last, _ = cells.indices(self.size)
         last = max(first, last)
+        # The caller asks for one vector after the other, but a row of the statement has all of
+        # them, and can't be read again.
         if self._vectors is None or self._held != (first, last):
             if first < self._passed:
                 self.begin()
@@ -101,6 +103,7 @@ class _Ranges:
             for vector, values in zip(vectors, numbers, strict=True):
                 vector[cells[start:stop] - first] = values[start:stop]
             if stop < len(cells):
+                # Rows of later cells belong to the next range, because the statement can't go back.
                 self._left = cells[stop:], [values[stop:] for values in numbers]
                 break
             self._left = self._next_rows()

@@ -65,6 +65,8 @@ def _connect(config: Config) -> duckdb.DuckDBPyConnection:
     """Return a new connection to DuckDB, or raise DP-ENGINE-004."""
     with suppress(duckdb.Error):
         return duckdb.connect(config=config)
+    # Raised outside of the block: the engine's own exception, whose text may name paths, would
+    # otherwise stay reachable as the context of this one.
     raise DataError("DP-ENGINE-004")
 
 
@@ -102,6 +104,8 @@ def lock_statements(files: Sequence[Path]) -> tuple[str, ...]:
     # A file whose name looks like a pattern is opened by its escaped name.
     names = {name for file in files for name in (str(file), escape_pattern(file))}
     allowed = ", ".join(quoting.text(name) for name in sorted(names))
+    # This order is necessary: the engine refuses a change of `allowed_paths` once external access
+    # is disabled, and every change once the configuration is locked.
     return (
         f"SET allowed_paths = [{allowed}]",
         "SET enable_external_access = false",

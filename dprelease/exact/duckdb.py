@@ -342,6 +342,7 @@ class Engine(RecordEngine):
             with locate_errors([given]):
                 self._define_relation(given)
         self._floats = FloatColumns.of([given.physical for given in self._inputs], queries)
+        # No setting can be changed after the locks, so the one for NaN comes first.
         locks = lock_statements([file for given in self._inputs for file in given.accessible_paths])
         settings = [DISABLE_STATISTICS] if self._may_read_nan() else []
         self._query_metadata("; ".join([*settings, *locks]), self._inputs[0])

@@ -23,6 +23,7 @@ class DuckDBKind(EngineKind):
         from dprelease.exact.duckdb import Engine
 
         kind = Engine
+        # Such a query reads the table of another query, so the engine has to open that one.
         if any(query.contributions_of is not None for query in sources.queries or ()):
             from dprelease.exact.bounding.contribution_engine import ContributionEngine
 

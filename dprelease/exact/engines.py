@@ -116,6 +116,7 @@ def refuse_unknown_frames(tables: Iterable[Table], frames: object) -> None:
     for table in tables:
         known[table.name] = table.name
         if table.source is not None and table.source.frame is not None:
+            # The name of a table comes before the name of another table's frame, as in `frame_of`.
             known.setdefault(table.source.frame, table.name)
     if not isinstance(frames, Mapping):
         kind = kind_of_object(frames)
@@ -148,6 +149,7 @@ def refuse_frame_about_people(
         return
     if any(frame_of(table, frames) is frame for table in private):
         raise QueryError("DP-JOIN-003", table=public.name, reason=PRIVATE_SOURCE)
+    # Compared without case, because the engine finds columns so: ID is the id of people, too.
     ids = {unit.casefold(): unit for table in private if (unit := table.privacy_unit.id)}
     names = {name.casefold() for name in names_in_memory(frame)}
     found = names & ids.keys() - {name.casefold() for name in public.columns}

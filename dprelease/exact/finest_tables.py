@@ -53,6 +53,8 @@ class FinestTables:
         aggregates = [m.aggregate for m in query.measurements]
         held, unit, added = self._made or (None, None, [])
         if held is not query.finest or unit != query.unit or added != aggregates:
+            # Forgotten before the sums are replaced: if summing fails, no later table may take what
+            # is left for its own cells.
             self._made, self._level = None, None
             self._sum_finest_cells(query, physical, joined)
             self._made = query.finest, query.unit, aggregates
@@ -66,6 +68,7 @@ class FinestTables:
         name = tuple(key.column for key in level.keys)
         if self._level == name:
             return
+        # As above: a level that was not summed to its end must not be used.
         self._level = None
         cells = compile_level(query, physical, level)
         self.register(cells.key_tables)

@@ -110,6 +110,8 @@ class Input:
         """Return the paths that the engine may open: files that it reads, and targets of links."""
         if self.parts:
             return tuple(path for part in self.parts for path in part.accessible_paths)
+        # A copy may be a symbolic link (`TextDecoding.write`), and the engine checks the path to
+        # which it leads.
         links = [file for file in self.files if file in self.copies]
         return (*self.readable_files, *links)
 
@@ -138,6 +140,8 @@ class Input:
             link.register(self.relation, self.arrow)
         for name, rows in self.rows.items():
             link.register("dp_rows", rows.schema.empty_table())
+            # The table is created from no rows: statements can be compiled against its types before
+            # the charge.
             link.execute(f"CREATE TABLE {name} AS SELECT * FROM dp_rows")
             link.unregister("dp_rows")
         if self.declared.table.public:
@@ -154,6 +158,8 @@ class Input:
             return self.opened.relation
         for i, file in enumerate(self.files):
             self.copies[file] = folder / f"{self.relation}_{i}"
+            # The engine looks for files when it defines a view. The rows arrive later, because
+            # nothing about people may be read before the budget is charged.
             self.copies[file].touch()
         self.pending_copies = set(self.copies)
         return self.opened.reader.relation(self.readable_files)
@@ -185,6 +191,8 @@ class Input:
     def _copy_rows(self, link: duckdb.DuckDBPyConnection) -> None:
         """Copy the batches and text files of this input itself."""
         while self.rows:
+            # Removed before it is read: some sources can be read only once, so a second attempt
+            # would silently find fewer rows.
             name, rows = self.rows.popitem()
             link.register("dp_rows", rows.reader())
             link.execute(f"INSERT INTO {name} SELECT * FROM dp_rows")
@@ -309,6 +317,7 @@ def find_input(
     if before is not None and opened.attach:
         shared = before.opened is not None and before.opened.attach == opened.attach
         if shared:
+            # DuckDB refuses to attach the same file twice.
             opened = replace(opened, attach=())
         else:
             opened = _open_source(declared, source, Opening(servers, SECOND_DATABASE))

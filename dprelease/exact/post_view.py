@@ -70,6 +70,8 @@ def _empty_database() -> duckdb.DuckDBPyConnection:
     config: Config = {**CONNECTION_OPTIONS, "enable_external_access": False}
     connection = duckdb.connect(config=config)
     with reraise_handler_errors():
+        # A plain SET would hold for one connection alone, and each statement has a cursor, which is
+        # a connection of its own.
         for setting in SETTINGS:
             connection.execute(setting.replace("SET ", "SET GLOBAL ", 1))
         for prepared in (*macros(), "SET lock_configuration = true"):

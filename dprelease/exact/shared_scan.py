@@ -52,6 +52,7 @@ class ScannedTables:
 
     def table(self, query: Query) -> ExactTable:
         """Return the true table of a query; raises what `read` and `scan` raise."""
+        # A query that was not announced, or comes a second time, finds nothing held for it.
         if self._expected.pop(query.name, None) is not query:
             return self._read(query)
         parts = query_parts(query)
@@ -73,6 +74,8 @@ class ScannedTables:
         scan = self._scans.get(part.name)
         if scan is not None:
             filled = self._scan(scan)
+            # Also after a scan whose sums might not fit: each of its parts is then read by its own
+            # query, which sums with 128 bits.
             for served in scan.parts:
                 del self._scans[served.name]
             for joint, numbers in filled or ():
@@ -92,6 +95,7 @@ def fill_joint_tables(
     tables: ScannedVectors = [
         (
             joint,
+            # The additional cell collects the rows that count in no cell; it is cut off below.
             {vector: np.zeros(joint.size + 1, dtype=np.int64) for vector in joint.joint.vectors},
         )
         for joint in joints
@@ -148,6 +152,8 @@ def _sum_over_other_keys(
             cube = cube.sum(axis=axis, dtype=np.int64)
             del remaining_keys[axis]
     sizes = {key.column: len(key.values) for key in kept}
+    # A key of a joint table may have a code more than the table needs: for rows outside of the
+    # values that this query declares.
     cube = cube[tuple(slice(sizes[column]) for column in remaining_keys)]
     order = [remaining_keys.index(column) for column in wanted] + list(
         range(len(remaining_keys), cube.ndim)

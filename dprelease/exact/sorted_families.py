@@ -89,6 +89,7 @@ class SortedFamilies:
         level = level_above(space, query.keys)
         if level is not None:
             if self._level is None or self._level[0] != level:
+                # Released first, so that the files of two levels are never on the disk together.
                 self._level = None
                 self._level = level, self._sum_to_coarser_cells(space, level, cells)
             space, cells = self._level

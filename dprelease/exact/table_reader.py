@@ -62,6 +62,7 @@ class TableReader:
         cells = columns["cell"]
         vectors: dict[str, VectorBlock] = {}
         for i, name in enumerate(compiled.columns):
+            # The statement may return one more cell, of rows that count nowhere.
             vector = np.zeros(size + 1, dtype=np.int64)
             vector[cells] = columns[f"m{i}"]
             vectors[name] = vector[:size]
@@ -80,6 +81,8 @@ class TableReader:
         if size * len(compiled.columns) * BYTES_PER_CELL > MOST_HELD_BYTES:
             from dprelease.exact.ascending import ascending_vectors
 
+            # Vectors that exceed the memory are read while they are noised, in the order of their
+            # cells.
             return ascending_vectors(self.attempt, compiled.sql, compiled.columns, size)
         return self.attempt(
             lambda link: read_vectors(link, compiled.sql, compiled.columns, size, self.scratch),
@@ -98,6 +101,7 @@ class TableReader:
             columns = self._fetch_vectors(profile_sql.grouped)
             return Profile.of(columns["cell"], columns["v"], columns["n"], size)
         counts = self.attempt(lambda link: count_pairs(link, profile_sql, size))
+        # `own`: the counts are overwritten, because a copy would double the memory.
         return DenseProfile.of(counts.reshape(size, profile_sql.candidates), own=True)
 
     def _fetch_vectors(self, sql: str) -> dict[str, Integers]:

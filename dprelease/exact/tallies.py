@@ -131,6 +131,7 @@ def _count_record_lines(given: Input) -> int | None:
         known = [number for number in lines if number is not None]
         return sum(known) if len(known) == len(lines) else None
     source = given.declared.table.source
+    # In UTF-16, the byte of a line feed is also a part of other characters.
     if given.opened is None or source is None or source.encoding.startswith("utf-16"):
         return None
     reader = reader_of(source.type)

@@ -38,6 +38,7 @@ def allocated_column(columns: Mapping[str, Column], name: str) -> str:
     if not allocating_columns(columns, name):
         return name
     start = "dp_allocated_"
+    # Compared without case, because the engine would find DP_ALLOCATED_x under this name, too.
     while any(column.casefold().startswith(start) for column in columns):
         start += "_"
     return start + name

@@ -53,7 +53,9 @@ def hash_part_sql(value: str, *, text: bool = False) -> str:
     casts the value after the division.
     """
     if text:
+        # 15 digits have 60 bits, so the number always fits into a BIGINT.
         return f"CAST('0x' || left(md5({value}), 15) AS BIGINT) % {MODULUS}"
+    # The engine's remainder has the sign of the value, and parts of a hash must not be negative.
     return f"(CAST({value} % {MODULUS} AS BIGINT) + {MODULUS}) % {MODULUS}"
 
 
@@ -75,6 +77,7 @@ def limited_row_ctes(unit: PrivacyUnit, values: Sequence[str], cells: int, *, te
     at most `max_rows` rows in all. `text` says that ids are texts, not integers.
     """
     group = [hash_part_sql("id", text=text), hash_part_sql("cell")]
+    # As in NumPy's selection; where the engine puts missing values is a setting of the engine.
     by_value = ", ".join(f"{value} NULLS FIRST" for value in values)
     by_value = f"ORDER BY {by_value}" if values else ""
     of_row = hash_sql([*group, hash_part_sql("number")])
@@ -84,6 +87,8 @@ def limited_row_ctes(unit: PrivacyUnit, values: Sequence[str], cells: int, *, te
     steps, rows = [], "coded"
     if unit.limits_groups(cells):  # cells are selected first, so that fewer rows must be numbered
         sampled = (
+            # Ranks of cells and not of rows: the number of a person's rows in a cell must not
+            # change which cells are kept.
             "SELECT * FROM coded QUALIFY dense_rank() OVER "
             f"(PARTITION BY id ORDER BY {hash_sql(group)}, cell) <= {unit.max_groups}"
         )

@@ -64,6 +64,8 @@ def level_above(finest: KeySpace, keys: KeySpace) -> KeySpace | None:
     areas = [key for key in keys.keys if key.leaf]
     attributes = [key for key in finest.keys if not key.leaf]
     same = {key.column for key in areas} == {key.column for key in finest.keys if key.leaf}
+    # Reading the finest cells once for all tables of a level pays only if the level has fewer
+    # cells.
     if same or len(keys.keys) == len(areas) + len(attributes):
         return None
     return KeySpace((*areas, *attributes))

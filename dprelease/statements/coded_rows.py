@@ -33,6 +33,8 @@ class CodedRelation:
 
         The type must be able to hold the number of every cell.
         """
+        # Cast before multiplying: codes may be narrow integers, and a product that does not fit its
+        # type is an error of the engine, not a larger type.
         terms = (
             f"CAST({self._code_column(key)} AS {kind}) * {stride}"
             for key, stride in zip(space.keys, space.strides, strict=True)
@@ -93,6 +95,7 @@ class CodedRelation:
     def _unused_name(self, name: str) -> str:
         """Return a quoted name, derived from `name`, that no column of the table has."""
         start = "dp_"
+        # The engine compares names without case.
         while any(column.casefold().startswith(start) for column in self._columns):
             start += "_"
         return quoting.identifier(start + name)

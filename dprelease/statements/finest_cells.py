@@ -103,6 +103,8 @@ class _FinestRowCompiler(Compiler):
 
     def _stored_codes_sql(self, key: Key, raw: str) -> str:
         """Return a SELECT of the stored values of a key, each with its code."""
+        # The look-up table is created by a statement of its own, whose joins are not those of the
+        # rows.
         rows, self.joins = self.joins, []
         kind, zone = self.physical[key.column], self.query.table.time_zone
         known = f"SELECT value FROM {self._key_table_name(key)}"

@@ -94,6 +94,7 @@ def _left_out_counts(compiler: Compiler) -> Iterator[tuple[tuple[str, str], str]
     """
     query, predicate = compiler.query, compiler.query.predicate
     columns = query.table.columns
+    # A condition that is NULL selects no row, as in WHERE.
     meets = "true" if predicate is None else f"coalesce(({predicate.sql}), false)"
     codes = {
         key.column: compiler._code_sql(key, raw_key_sql(query, key)) for key in compiler.space.keys

@@ -222,6 +222,8 @@ def _integer_of_integer_sql(physical: PhysicalColumn) -> str | None:
 def _integer_of_float_sql(physical: PhysicalColumn) -> str | None:
     """Return the SQL of a float as an integer; NULL if it is not whole."""
     value = double_sql(physical.source, physical.stored)
+    # TRY_CAST, because a whole float may be too large for 128 bits, and must not stop the
+    # statement.
     is_whole = f"isfinite({value}) AND {value} = trunc({value})"
     return f"CASE WHEN {is_whole} THEN TRY_CAST({value} AS HUGEINT) END"
 
@@ -247,6 +249,7 @@ def _number_of_integer_sql(physical: PhysicalColumn) -> str | None:
 
 def _number_of_float_sql(physical: PhysicalColumn) -> str | None:
     """Return the SQL of a float as a number; NULL for NaN."""
+    # NaN is the largest float for the engine: clamped, it would count as the upper bound.
     return f"nullif({number_of_float_sql(physical.source, physical.stored)}, 'nan'::DOUBLE)"
 
 

@@ -149,10 +149,13 @@ def limit_contributions(
     bounds = SelectionLimits(unit, cells, most_rows, thread_count(link))
     parts = 1
     try:
+        # A part holds all rows of its ids, so limits apply to it as they do to the whole table.
         while parts <= MOST_PARTS:
             before = 0  # ids are numbered separately in each part
             try:
                 for part in range(parts):
+                    # The engine's own hash may change with its version. That is harmless here: it
+                    # only assigns whole ids to parts, and selects no row.
                     mine = f"SELECT * FROM ({sql}) WHERE hash(id) % {parts} = {part}"
                     kept, ids = _select_rows(link, mine if parts > 1 else sql, kind, bounds)
                     _append_kept_rows(link, kept, before, alone=parts == 1)
@@ -190,6 +193,7 @@ def narrow_ids(link: duckdb.DuckDBPyConnection, sql: str) -> tuple[str, pa.DataT
     low, high = link.sql(f"SELECT min(id), max(id) FROM ({sql})").fetchall()[0]
     for name, narrow in (("BIGINT", pa.int64()), ("UBIGINT", pa.uint64())):
         ends = np.iinfo(narrow.to_pandas_dtype())
+        # Without an id there is no end, and any type will do.
         if low is None or ends.min <= low <= high <= ends.max:
             return f"SELECT CAST(id AS {name}) AS id, * EXCLUDE (id) FROM ({sql})", narrow
     return None
@@ -224,6 +228,7 @@ def most_rows_in_memory(
 
     `row`: the bytes of a row. `taken`: the bytes of other data that is held at the same time.
     """
+    # NumPy's memory is outside of the engine's limit, but the user who sets that limit means both.
     limit = memory_limit(link)
     most = min(MOST_HELD_ROWS, MOST_SHARED_BYTES // row)
     most = max(0, most - taken // row)
@@ -348,11 +353,13 @@ def _number_ids_first(
         ((total, low, high),) = link.sql(ends).fetchall()
         if total and high - low < most:
             return sql, total, low, hashes_between(low, high, kind.to_pandas_dtype())
+    # An exact number would take the memory that this check is there to save.
     about = f"SELECT count(*), approx_count_distinct(id) FROM ({sql})"
     ((total, different),) = link.sql(about).fetchall()
     if different > most:
         raise NoRoomError(most / different)
     distinct = (
+        # The numbers are arbitrary: rows are selected by hashes of the ids themselves.
         f"SELECT id, row_number() OVER () - 1 AS number FROM (SELECT DISTINCT id FROM ({sql}))"
     )
     link.execute(f"CREATE OR REPLACE TEMP TABLE {NUMBERED} AS {distinct}")

@@ -43,6 +43,9 @@ class CellRows:
         If `most_in_all` is not None, the result has at most so many rows of each id. Limits of rows
         in all cells need all rows of an id.
         """
+        # The hash is of a number in this order and not of the values: equal rows would have equal
+        # hashes, so one late trip of a person would count as often as nine punctual ones (decision
+        # 4).
         by_value = self._order_by_value()
         place = np.arange(len(self.group))
         number = place - np.maximum.accumulate(np.where(change_mask(self.group), place, 0))
@@ -52,6 +55,7 @@ class CellRows:
         sample = by_hash[first_rows_mask(self.group, most)]
         if most_in_all is not None:
             ids = self.ids[sample]
+            # Ties of hashes go to the smaller cell and number, as in the engine's window functions.
             order = np.lexsort((number[sample], self.cells[sample], row_hashes[sample], ids))
             sample = sample[order[first_rows_mask(ids[order], most_in_all)]]
         return by_value[sample]
@@ -69,6 +73,7 @@ def hash_residues(values: NDArray[np.integer[Any]]) -> Integers:
     """Return integers modulo `MODULUS`, so that they can be parts of a hash."""
     if values.dtype == np.uint64:
         return (values % np.uint64(MODULUS)).astype(np.int64)
+    # NumPy's remainder is never negative; SQL's is, and is corrected in `hash_part_sql`.
     parts: Integers = values.astype(np.int64, copy=False) % MODULUS
     return parts
 

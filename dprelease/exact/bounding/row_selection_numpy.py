@@ -100,6 +100,7 @@ def select_kept_rows(
 
     Raises NoRoomError if the kept rows do not fit in memory.
     """
+    # At first, any cell of an id may be among those that are kept.
     held = _Candidates(hashes | LARGEST_HASH << HASH_BITS, bounds)
     seen = 0
     with ThreadPoolExecutor(bounds.threads) as pool:
@@ -113,8 +114,11 @@ def select_kept_rows(
         for block in blocks:
             seen += len(block.ids)
             coming.append(pool.submit(held.candidate_rows, block))
+            # Without this limit, a fast engine would fill the memory with batches that wait for a
+            # thread.
             hold_finished_rows(bounds.threads)
             if held.is_due:
+                # Threads read the limits that `drop` writes, so none of them may be at work.
                 hold_finished_rows(0)
                 full = held.size > bounds.most_rows
                 held.drop(pool.map)
@@ -339,6 +343,7 @@ def _order_by_cell(keys: Integers, cells: Integers) -> Order:
     ids = keys >> HASH_BITS
     low = int(ids.min()) if len(ids) else 0
     place, cell = len(keys).bit_length(), int(cells.max(initial=0)).bit_length()
+    # A signed integer of 64 bits has room for 63, and id, cell and position share them.
     if (int(ids.max(initial=0)) - low).bit_length() + cell + place >= 63:
         return _order_by_hash(keys, cells)
     packed = (((ids - low) << cell) | cells) << place | np.arange(len(keys))

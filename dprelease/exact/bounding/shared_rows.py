@@ -57,6 +57,7 @@ class HeldRows:
         self, link: duckdb.DuckDBPyConnection, columns: TableColumns, unit: PrivacyUnit, cells: int
     ) -> pa.Table:
         """Return the kept rows of one table, as `row_selection_numpy.select_kept_rows` does."""
+        # All rows are in memory already, so none has to be dropped to make room.
         bounds = SelectionLimits(unit, cells, max(1, self.numbers.row_count), thread_count(link))
         return select_kept_rows(
             self._id_rows(columns), self.numbers.row_count, self.numbers.hashes, bounds
@@ -66,6 +67,8 @@ class HeldRows:
         for batch, ids in zip(self.batches, self.numbers.ids, strict=True):
             cells = batch.column(columns.cells)
             arrays = [batch.column(place) for _, place in columns.values]
+            # The rows were read for several tables, and one without a cell here counts in another
+            # table.
             if cells.null_count:
                 counts = cells.is_valid()
                 ids = ids[true_positions(counts)]

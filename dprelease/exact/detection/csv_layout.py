@@ -82,6 +82,7 @@ def detect_csv_layout(text: str, separator: str, *, has_header: bool = True) -> 
     """
     lines = text.split("\n")
     keys: dict[str, KeyValue] = {}
+    # Such a line names the delimiter for Excel, above the header.
     declared = re.fullmatch(r"\ufeff?\"?sep=(.)\"?", lines[0], re.IGNORECASE)
     delimiters: tuple[str, ...] = DELIMITERS
     if declared:
@@ -140,6 +141,7 @@ def _best_dialect(lines: Sequence[str], delimiters: Sequence[str]) -> tuple[Dial
         widths = Counter(len(cells) for _, cells in records[1:] or records)
         width, alike = widths.most_common(1)[0] if widths else (0, 0)
         alike += len(records) > 1 and len(records[0][1]) == width
+        # A delimiter that divides no line fits every line, so it must lose to all others.
         score = (alike * 1000 // len(records) if width > 1 else 0, width, alike)
         if best is None or score > best[0]:
             best = (score, dialect, width)

@@ -170,6 +170,7 @@ def read_first_lines(
     if kind == "csv":
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if not is_whole:
+        # The last line may end in the middle of a value.
         text = text[: text.rfind("\n") + 1]
     by_default = Source(path=file.name, format=kind)
     packing: dict[str, KeyValue] = {

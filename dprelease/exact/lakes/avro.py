@@ -58,6 +58,8 @@ def _unpacker(codec: str) -> Callable[[bytes], bytes]:
 def _inflate(packed: bytes) -> bytes:
     """Return the content of a deflated block."""
     try:
+        # Negative: Avro's blocks are bare deflate data, without the header and the checksum of
+        # zlib.
         return zlib.decompress(packed, -zlib.MAX_WBITS)
     except zlib.error:
         raise ValueError("a damaged block") from None

@@ -153,6 +153,7 @@ def _state_at(folder: Path, version: int) -> _State:
     """Return the state of a table at a version: of a checkpoint, and of all commits after it."""
     commits, checkpoints = _listed(folder)
     for begin in sorted((one for one in checkpoints if one <= version), reverse=True):
+        # An older checkpoint would need the same commits, and more.
         if not commits.keys() >= {*range(begin + 1, version + 1)}:
             break
         actions = _read_checkpoint(folder, checkpoints[begin])

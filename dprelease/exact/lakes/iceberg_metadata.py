@@ -161,6 +161,7 @@ def _listed_files(
 ) -> Iterator[LakeFile]:
     """Yield the files with the rows of a snapshot. `names`: the names of columns by their ids."""
     location = str(metadata["location"])
+    # Tables of format version 1 may have a single specification, without an id.
     specs = metadata.get("partition-specs") or [
         {"spec-id": 0, "fields": metadata["partition-spec"]}
     ]
@@ -168,6 +169,7 @@ def _listed_files(
     for manifest in read_records(_path_of(root, location, snapshot["manifest-list"])):
         written = partitions[int(manifest.get("partition_spec_id") or 0)]
         for entry in read_records(_path_of(root, location, manifest["manifest_path"])):
+            # A manifest goes on to list files that its own commit has removed.
             if entry["status"] == DELETED:
                 continue
             file = entry["data_file"]

@@ -108,6 +108,8 @@ class Link:
                 "SELECT pg_catalog.current_setting('server_encoding'), "
                 "pg_catalog.current_setting('server_version_num')::pg_catalog.int4"
             )
+            # The server does not know the encoding of texts in SQL_ASCII. It would check them as
+            # UTF-8 for such a client, and stop at the first text that is none.
             client = "SQL_ASCII" if encoding == "SQL_ASCII" else "UTF8"
             self.run(f"SET client_encoding = '{client}'")
         except OSError:
@@ -271,6 +273,8 @@ def _connect(declared: Declared) -> Any:
     link: Any = None
     with reraise_handler_errors():
         try:
+            # With autocommit, the driver begins no transaction itself. `begin` can then lock the
+            # tables before it takes the snapshot, at the isolation level that it needs.
             link = dbapi.connect("" if source is None else source.path or "", autocommit=True)
         except _driver_errors():
             link = None
@@ -298,6 +302,8 @@ _OPEN_LINKS: dict[int, Link] = {}
 def _leave_to_parent() -> None:
     """Close no connection in a forked child: the server would end the connection of the parent."""
     for link in _OPEN_LINKS.values():
+        # One reference too many keeps the driver's destructor from ever running in the child, where
+        # it would say goodbye over the connection that parent and child share.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(link))
     _OPEN_LINKS.clear()
 

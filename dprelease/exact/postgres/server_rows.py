@@ -111,6 +111,7 @@ def _cast_to_declared(array: pa.Array, field: pa.Field) -> pa.Array:
     import pyarrow as pa
 
     if pa.types.is_decimal(field.type):
+        # Every query that uses the column is refused, so its values are not needed.
         return pa.nulls(len(array), field.type)
     whole = to_readable_type(
         array.cast(field.type, safe=False) if array.type != field.type else array
@@ -142,6 +143,7 @@ def server_rows(declared: Declared, servers: Servers) -> ServerRows:
     columns = [column_request(name, stored[name], declared.table.columns[name]) for name in wanted]
     fields = [(name, column.arrow) for name, column in zip(wanted, columns, strict=True)]
     sql = select_sql(columns, *address_of(declared))
+    # A batch without columns has no length, and the rows must be counted.
     schema = pa.schema(fields or [("dp_row", pa.null())])
     collations = {name: stored[name].comparison for name in wanted if stored[name].comparison}
     return ServerRows(schema, link, sql, columns, collations)

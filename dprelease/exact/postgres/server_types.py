@@ -84,6 +84,8 @@ def _bigint_sql(column: str) -> str:
 
 def _number_sql(column: str) -> str:
     """Return SQL of the text of a number without trailing zeros; NaN counts as missing."""
+    # The server keeps the zeros with which a number was written: 1.50 and 1.5 would be two texts of
+    # one number.
     text = f"pg_catalog.trim_scale({column}::pg_catalog.numeric)::pg_catalog.text"
     return f"CASE WHEN {column}::pg_catalog.numeric <> 'NaN' THEN {text} END"
 
@@ -113,6 +115,7 @@ def _timestamptz_sql(column: str) -> str:
 
 def _within_sql(value: str, kind: str, first: str, last: str) -> str:
     """Return the SQL of a value that becomes NULL if it isn't from `first` to `last`."""
+    # This also leaves out 'infinity', which neither Arrow nor the engine can hold.
     ends = f"pg_catalog.{kind} '{first}' AND pg_catalog.{kind} '{last}'"
     return f"CASE WHEN {value} BETWEEN {ends} THEN {value} END"
 

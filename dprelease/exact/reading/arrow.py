@@ -52,6 +52,7 @@ def _conversions() -> tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], 
         (types.is_run_end_encoded, lambda column: to_readable_type(pc.run_end_decode(column))),
         (types.is_float16, _widen_halves),
         (is_unsupported_decimal, _decimals_as_texts),
+        # Not to days: Arrow fails at a value of this type that has a time of day.
         (types.is_date64, lambda column: column.cast(pa.int64()).cast(pa.timestamp("ms"))),
         (_is_coarse_timestamp, _to_microseconds),
         (_is_text, lambda column: _copy_views(_remove_invalid_texts(column))),

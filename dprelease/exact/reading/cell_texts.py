@@ -104,7 +104,10 @@ def _text_of_value(value: object, reading: TextReading) -> str | None:
     if isinstance(value, bytes):
         value = bytes.decode(value, "utf-8") if reading.decodes_bytes else None
     if isinstance(value, str):
+        # Here and below, the methods of the built-in class itself are called: those of a class that
+        # the caller derived from it could return anything.
         return str.__str__(value)
+    # Before the integers, because True is also an instance of `int`.
     if isinstance(value, bool):
         return "true" if value else "false"  # as the engine writes them
     if isinstance(value, int | float | decimal.Decimal):
@@ -150,6 +153,7 @@ def _float_text(value: float) -> str | None:
     """Return the text of a float, without a point if it is whole; None for NaN."""
     if math.isnan(value):
         return None
+    # Larger numbers fit no integer type of the engine.
     if abs(value) < 2**127 and float.is_integer(value):
         return int.__repr__(int(value))
     return float.__repr__(value)
@@ -174,6 +178,7 @@ def _datetime_text(value: datetime.datetime, reading: TextReading) -> str | None
     if not datetime.MINYEAR <= value.year <= datetime.MAXYEAR:  # pandas' NaT, whose year is NaN
         return None
     offset = value.utcoffset()
+    # A pandas Timestamp would write its nanoseconds, too, which columns of timestamps lose.
     plain = datetime.datetime(
         value.year, value.month, value.day, value.hour, value.minute, value.second,
         value.microsecond,

@@ -82,6 +82,7 @@ def _read_column(
 ) -> pa.Array | pa.ChunkedArray:
     """Return a column of a frame in a type that the engine reads."""
     if is_instance_of(frame, "pandas", "DataFrame"):
+        # By place, because pandas returns a frame for a name that occurs twice.
         return _read_pandas_column(frame.iloc[:, place].array, name, declared)
     if not is_instance_of(frame, "polars", "DataFrame"):
         return read_as_declared(frame.column(place), name, declared)
@@ -264,6 +265,7 @@ def arrow_cells(array: Any, reading: TextReading) -> pa.Array | pa.ChunkedArray 
         return pa.array(texts_of(np.asarray(array, dtype=object), reading), pa.large_string())
     series = pd.Series(array, copy=False)
     try:
+        # Tried without rows, so that no value decides whether the type can be converted.
         pa.Array.from_pandas(series.iloc[:0])
     except (pa.ArrowException, NotImplementedError, TypeError, ValueError):
         return None
@@ -295,8 +297,11 @@ def _category_cells(
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     codes = np.asarray(array.codes)
+    # pandas has the code -1 for a missing cell.
     places = pa.array(codes, mask=codes < 0)
     texts = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+    # Categories that differ as objects may be the same text, such as 1 and '1'. The engine must not
+    # get two codes for one value.
     if texts and values.null_count == 0 and len(values.unique()) == len(values):
         return pa.DictionaryArray.from_arrays(places, values)
     return values.take(places)

@@ -62,6 +62,8 @@ class OpenSheet:
             if cell.tag not in CELLS:
                 continue
             times = _repeated(cell, "columns")
+            # Programs repeat an empty cell to the end of the sheet, and a hostile file repeats a
+            # full one as often as it likes.
             columns = range(place + 1, min(place + times, MOST_COLUMNS) + 1)
             if cell.get(f"{TABLE}formula") is not None:
                 self.formulas.update(columns)

@@ -42,6 +42,8 @@ class FileBatches:
         import pyarrow.parquet as pq
 
         stored = [
+            # Absolute, because Arrow takes a relative name such as s3:x.parquet for the address of
+            # a store.
             self._read_declared_columns(pq.read_schema(file.absolute()).empty_table()).schema
             for file in self.files
         ]

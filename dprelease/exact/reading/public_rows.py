@@ -50,6 +50,7 @@ def read_public_rows(
     that are too large; other errors of sources as for any other table.
     """
     if not declared.table.public:
+        # A last check: the rows that this module returns go to the publication without noise.
         raise TypeError("only rows of public tables can be read")
     with PublicRows.open(declared, frame, settings=settings) as engine:
         return engine.rows(formulas, names)

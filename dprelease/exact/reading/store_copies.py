@@ -103,10 +103,12 @@ def _copy_objects(
         raise unreadable_error(declared, *problem)
     copies = []
     for i, one in enumerate(found):
+        # A folder for each, because objects in different folders may have the same name.
         (folder / str(i)).mkdir()
         copies.append(folder / str(i) / _local_name(one.key))
         with _new_file(copies[i]) as file:
             store.copy(one, file)
+    # Objects that came or went during the copy would make a table that never existed.
     if _find_objects(store, source, address) != found:
         raise StoreError(Cause.CHANGED)
     return tuple(copies)
@@ -125,6 +127,7 @@ def _find_objects(
 
 def _local_name(key: str) -> str:
     """Return the name of a copy: the name of the object, shortened if files can't have it."""
+    # The end of a long name is kept: it has the ending by which the format is recognized.
     return key.rpartition("/")[2].encode()[-MOST_NAME_BYTES:].decode(errors="ignore")
 
 

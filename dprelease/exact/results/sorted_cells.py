@@ -163,6 +163,8 @@ class _Runs:
                 found.append(self._cells[parts[0]], [stored[parts[0]] for stored in self._sums])
             elif parts:
                 sums = np.zeros((self.number, high - low), np.int64)
+                # A sum may be 0 although the cell has rows, so occupied cells are marked
+                # separately.
                 there = np.zeros(high - low, np.bool_)
                 for part in parts:
                     at = self._cells[part] - low  # each cell occurs once in a run
@@ -185,6 +187,7 @@ def _sum_by_cell(
         cells = cells[order]
     elif not rising:
         cells = np.sort(cells)
+    # No cell has the number -1, so the first row begins a cell.
     starts = np.flatnonzero(np.diff(cells, prepend=-1))
     sums = [
         np.diff(starts, append=len(cells))

@@ -119,6 +119,8 @@ def detect_json_lines_format(file: Path) -> DetectedFormat:
 def _row_of_line(line: str) -> dict[str, Any]:
     """Return the row in a line, with numbers as written; empty if the line is not an object."""
     try:
+        # Numbers stay texts, because a float would lose digits, and Python refuses to convert more
+        # than 4,300 digits to an integer.
         row = json.loads(line, parse_float=str, parse_int=str)
     except ValueError:
         return {}

@@ -238,6 +238,7 @@ def _read_only_connection(file: Path) -> Iterator[sqlite3.Connection]:
 
 def _connect(file: Path) -> sqlite3.Connection:
     """Return a connection that reads a file, and that can't write, lock or compute anything."""
+    # Of an immutable file, SQLite makes no lock and no journal, and reads none: see `_is_in_use`.
     uri = f"{file.absolute().as_uri()}?mode=ro&immutable=1"
     link = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
     try:

@@ -61,6 +61,7 @@ def exact_table(
         vectors[vector] = np.zeros(size, dtype=np.int64)
         vectors[vector][cell[mine]] = np.asarray(merged[f"m{j}"], dtype=np.int64)[mine]
     for counted, number in partial.distinct.items():
+        # Each row of this part is a different value of the cell, so the rows are counted.
         vectors[counted] = np.bincount(cell[part == number], minlength=size).astype(np.int64)
     profiles: dict[str, Profile | DenseProfile] = {}
     counts = np.asarray(merged["m0"], dtype=np.int64)
@@ -165,6 +166,7 @@ def write_noisy_blocks(spark: SparkSession, sums: DataFrame, task: BlockNoise, f
     )
     tasks = noise_task_count(blocks, cores_of(spark))
     rows = sums.unionAll(marks).repartitionById(tasks, "place")
+    # Never into an existing folder: two draws of noise for one cell could be averaged.
     rows.mapInArrow(task.run, NOISY_BLOCK_COLUMNS).write.mode("errorifexists").parquet(folder)
 
 

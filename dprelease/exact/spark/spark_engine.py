@@ -178,12 +178,15 @@ class SparkEngine(QueryEngine):
         """
         settings = settings or SparkSettings()
         with open_session(settings) as spark:
+            # The executors of a kept application were checked when it started.
             if not is_application_alive():
                 require_same_versions(spark)
             own = _find_spark_table(spark, declared, frame)
             other = None if joined is None else _find_spark_table(spark, joined, joined_frame)
             frame = frame if own is None else own.empty
             if other is not None:
+                # Rows of a public table are sent along with the statements. Those of people stay
+                # with Spark.
                 public = other.declared.table.public
                 joined_frame = other.rows() if public else other.empty
             with DriverReader.open(declared, frame, joined, joined_frame) as reader:
@@ -234,6 +237,7 @@ class SparkEngine(QueryEngine):
         partial, sums = self._sums_of_query(query, BLOCK_CELLS)
         task = BlockNoise(partial, query.keys.size, noise, BLOCK_CELLS, Seal.fresh())
         folder = noisy_blocks_folder(staging, task.seal)
+        # Registered before the first file is written, so that a failed job leaves no folder behind.
         self._closing.callback(remove_folder, self._spark, folder)
         self._attempt(lambda: write_noisy_blocks(self._spark, sums.frame(), task, folder))
         return self._read_back(task, folder)

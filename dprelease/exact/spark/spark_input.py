@@ -265,6 +265,8 @@ def _parquet_input(spark: SparkSession, given: Input, physical: Types, number: i
     schema = StructType()
     for name, kind in types.items():
         schema.add(name, kind)
+    # CORRECTED reads dates and times as they are stored, as DuckDB does. Otherwise Spark moves
+    # those before 1582 in files of its old versions to another calendar.
     read = spark.read.schema(schema).options(
         recursiveFileLookup="true", datetimeRebaseMode="CORRECTED", int96RebaseMode="CORRECTED"
     )

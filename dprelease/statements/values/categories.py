@@ -71,6 +71,7 @@ def position_or_sql(position: str, other: int) -> str:
     The SQL is a CASE, because DuckDB's `coalesce` splits the rows of every batch by missing values,
     which takes as long as everything else that is computed for a key.
     """
+    # Of an expression that is a CASE already, a second one would repeat the text.
     if position.startswith("CASE ") and position.endswith(" END") and " ELSE " not in position:
         return f"{position.removesuffix(' END')} ELSE {other} END"
     return f"CASE WHEN {position} IS NULL THEN {other} ELSE {position} END"

@@ -66,6 +66,8 @@ def steps(value: str, lattice: Lattice, column: WithSteps, physical: str) -> str
         sql = _rounded_steps_sql(value, column, low, high, step)
     if null is None:
         return f"CASE WHEN {value} IS NOT NULL THEN {sql} END"
+    # The substitute for missing values is clamped like any value, or a missing value would change a
+    # sum by more than the sensitivity.
     inside = min(max(_nearest_integer(null / step), low), high)
     return f"CASE WHEN {value} IS NOT NULL THEN {sql} ELSE {inside} END"
 
@@ -90,6 +92,8 @@ def _second_sql(value: str, lattice: Lattice) -> str:
     """
     low, high = lattice.lower, lattice.upper
     ends = [quoting.instant(EPOCH_INSTANT + timedelta(seconds=end)) for end in (low, high)]
+    # Counted from the lower bound, so that nothing is negative: the engine's integer division
+    # rounds towards 0, which would round the fractions before 1970 up.
     after = f"(epoch_us({value}) - epoch_us({ends[0]})) // 1000000"
     inside = f"{value} >= {ends[0]} AND {value} < {ends[1]} + INTERVAL 1 SECOND"
     return f"CASE WHEN {inside} THEN CAST({after} AS BIGINT) + {quoting.integer(low)} END"
@@ -123,6 +127,8 @@ def _whole_steps_sql(
     )
     if step == 1:
         return f"CAST({clamped} AS BIGINT)"
+    # Raised above 0 before the division, which rounds towards 0; in 128 bits, because the raised
+    # number may exceed 64.
     raised = f"(CAST({clamped} AS HUGEINT) - {quoting.integer(low * step)} + {step // 2})"
     return f"CAST({raised} // {step} + {quoting.integer(low)} AS BIGINT)"
 
@@ -145,12 +151,16 @@ def _rounded_steps_sql(
     ends = clamp_floats(column)
     least, most = map(quoting.double, ends)
     scaled = f"least(greatest(CAST({value} AS DOUBLE), {least}), {most})"
+    # A step such as 1/100 is no float, but 100 is one: multiplying by it rounds once, dividing by
+    # the float 0.01 rounds twice.
     if step.numerator == 1 and step.denominator > 1:
         scaled = f"{scaled} * {quoting.double(Fraction(step.denominator))}"
     elif step != 1:
         scaled = f"{scaled} / {quoting.double(step)}"
     if stays_within(ends, low, high, step):
         return f"CAST(round({scaled}) AS BIGINT)"
+    # Clamped again in steps: the bounds as floats are rounded outwards, so their steps may be one
+    # too far, by which a row would exceed the sensitivity.
     rounded = f"CAST(round({scaled}) AS HUGEINT)"
     inside = f"least(greatest({rounded}, {quoting.integer(low)}), {quoting.integer(high)})"
     return f"CAST({inside} AS BIGINT)"
@@ -158,6 +168,7 @@ def _rounded_steps_sql(
 
 def clamp_floats(column: IntegerColumn | NumberColumn) -> tuple[float, float]:
     """Return the minimum and maximum floats to which a value is clamped."""
+    # Outwards, so that no value within the declared bounds is moved; see `stays_within`.
     return round_down(Fraction(column.lower or 0)), round_up(Fraction(column.upper or 0))
 
 

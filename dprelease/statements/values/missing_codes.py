@@ -91,6 +91,7 @@ def _instants_sql(column: DateColumn | TimestampColumn, zone: str) -> list[str]:
 
 def _category_condition(source: str, stored: str, codes: tuple[str, ...]) -> str | None:
     """Return the SQL condition that a stored value has the meaning of a code."""
+    # `category_sql` refuses several values with one meaning. Of codes, one of them is enough.
     while (pair := same_meaning_pair(codes)) is not None:
         codes = tuple(code for code in codes if code != pair[1])
     text = category_sql(source, stored, codes)

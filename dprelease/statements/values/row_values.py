@@ -91,6 +91,8 @@ def _rounded_sql(value: str, coarse: int, lowest: int, less: int = 0) -> str:
     if coarse > 1:
         shift = max(0, -lowest)
         less += shift
+        # See above: positive before the division. A shift by whole multiples of `coarse` is taken
+        # back after it.
         value = f"({value} + {shift * coarse + coarse // 2}) // {coarse}"
     return f"CAST({value} - {less} AS BIGINT)"
 

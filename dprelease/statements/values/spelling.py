@@ -111,6 +111,7 @@ def number_of_float_sql(source: str, stored: str) -> str:
     arms = [f"WHEN abs({value}) < {EXACT_FLOATS[stored]} AND {value} = trunc({value}) THEN {value}"]
     for power in (10, 100, 1000, 10_000):
         near = f"round({value} * {power}) / {power}"
+        # TRY_CAST: the rounded number may be outside of the 32-bit range, and no value may fail.
         is_it = f"abs({value}) < {EXACT_FLOATS[stored]} AND TRY_CAST({near} AS {stored}) = {source}"
         arms.append(f"WHEN {is_it} THEN {near}")
     return f"CASE {' '.join(arms)} ELSE TRY_CAST(CAST({source} AS VARCHAR) AS DOUBLE) END"
@@ -177,6 +178,7 @@ def timestamp_of_text_sql(text: str, layout: str, zone: str = UTC, pivot: int | 
         declared = f"CASE WHEN NOT {matches_sql(padded, WORDS_FOR_DAYS)} THEN {instant} END"
     if misreads_iso_dates(layout):
         return declared
+    # The cast to TIMESTAMPTZ accepts no blanks around a text, but the pattern does.
     trimmed = f"trim({text})"
     iso = f"WHEN {matches_sql(text, ISO_TEXT)} THEN {instant_sql(trimmed, 'TIMESTAMPTZ')}"
     if zone != UTC:
@@ -194,6 +196,7 @@ def _counted_sql(text: str, unit: str, first: date) -> str:
         for end in (date.min, date.max)
     )
     number = number_of_text_sql(text)
+    # `make_timestamp` fails outside of its range, and so would the cast of the number.
     inside = f"{number} BETWEEN {least} AND {most}"
     count = f"CAST(round({number} * {microseconds}) AS BIGINT) + {epoch}"
     return f"CASE WHEN {inside} THEN make_timestamp({count}) END"

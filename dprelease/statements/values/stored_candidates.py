@@ -101,6 +101,7 @@ def _clamped_candidate(
     if max(map(abs, (least, most, lattice.lower))) >= WIDEST:
         return None
     wide = "BIGINT" if kind in {"BIGINT", "UINTEGER"} else "INTEGER"
+    # As wide as the stored type needs, because the caller subtracts without a check for overflow.
     return ClampedIntegers(f"CAST({value} AS {wide})", least, most, lattice.lower)
 
 

@@ -36,6 +36,8 @@ class Seal:
 
     def encrypt_block(self, block: int, content: bytes) -> bytes:
         """Return the content of a block, encrypted with a new nonce at every call."""
+        # A nonce that is used twice would break the encryption. One derived from the number of the
+        # block would repeat with each attempt of a task, so it is random.
         nonce = Entropy().words(2).tobytes()[:NONCE_BYTES]
         return nonce + AESGCM(self.key).encrypt(nonce, content, self._associated_data(block))
 

@@ -44,6 +44,8 @@ def add_up(link: Link, tables: Iterable[pa.Table], *, final: bool = False) -> pa
         if final:
             total = f"CAST(least(greatest({total}, -{LIMIT}::HUGEINT), {LIMIT}::HUGEINT) AS BIGINT)"
         else:
+            # The type of the sums of a task (`statements.partial`), with which this sum is added up
+            # again.
             total = f"CAST({total} AS DECIMAL(38, 0))"
         sums.append(f"{total} AS {name}")
     link.register(ADDED_RELATION, table)
@@ -66,6 +68,8 @@ class SumCollector:
         """Add the sums of one part."""
         self._held.append(table)
         self._rows += len(table)
+        # The limit grows with the number of different cells. A fixed one would add up everything
+        # again at each part, once there are more cells than that.
         if self._rows > MOST_HELD_SUMS + 2 * self._least:
             self._held = [self.table()]
             self._rows = self._least = len(self._held[0])

@@ -17,6 +17,7 @@ def attempt(work: Callable[[], Result], failure: DpReleaseError) -> Result:
 
     Raises `failure` if Spark fails.
     """
+    # This changes the filters of the whole process, which is only safe in its main thread.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return attempt_in_thread(work, failure)
