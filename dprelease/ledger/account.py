@@ -118,11 +118,13 @@ class Account:
 @cache
 def largest_rho(epsilon: Fraction, delta: Fraction) -> float:
     """Return the largest rho that implies at most `epsilon` at `delta`, rounded down."""
+    # The float that is nearest to a budget may exceed it.
     limit, at = round_down(epsilon), round_down(delta)
     low, high = 0.0, limit
     while high - low > 2.0**-40 * high:
         middle = (low + high) / 2
         low, high = (middle, high) if zcdp_epsilon(middle, at) <= limit else (low, middle)
+    # Not the middle: only for the lower end the epsilon is known to be within the budget.
     return low
 
 

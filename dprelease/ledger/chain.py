@@ -28,6 +28,7 @@ class Entry:
 
 def canonical_json_text(body: dict[str, Any]) -> str:
     """Return the canonical JSON text of an entry's body."""
+    # NaN is not JSON: another program could not read the body, or compute its digest.
     return json.dumps(body, sort_keys=True, ensure_ascii=False, allow_nan=False)
 
 

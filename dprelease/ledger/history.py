@@ -73,6 +73,7 @@ class Reservation:
         """Return whether the run has certainly ended; always False on other machines."""
         if not self.entry.body.get("locked"):  # the entry was written in format 1
             return self.process.is_dead
+        # The lock of a process on another machine may be invisible here.
         return self.process.is_here and not is_held(lock_path(ledger, self.id))
 
     def charge_of(self, table: str) -> Mapping[str, Any] | None:
@@ -202,6 +203,7 @@ class State:
         charges = list(self.charges(table, period))
         if any(charge["takes_all"] for charge in charges):
             return self.accounts[table].amount
+        # Exact, because a sum of floats may round off a little budget with every charge.
         return sum((Fraction(float(charge["price"])) for charge in charges), Fraction(0))
 
     def remaining_budget(self, table: str, period: int | None = None) -> Fraction:

@@ -146,15 +146,22 @@ class Ledger:
         """
         state_before = self.state()
         accounts = state_before.accounts
+        # A key that is refused is reported before the costs, which take long.
         self._key_for_entry(state_before, periods.now_text())
         # Costs take long; they may be computed before the transaction, as accounts never change.
         costs = [self.with_cost(accounts, charge) for charge in charges]
+        # Locked before the entry exists: otherwise another process could take this run for one that
+        # has ended, and refund it.
         name, lock = self._new_name_and_lock()
         state = RunState() if state is None else state
         state.charge = ChargeState.HELD  # set first, as an interrupt may follow the written entry
         try:
             with Store.open(self.path) as store, store.transaction():
+                # First, because it gives back to the budget what runs have reserved that ended
+                # before they read a row.
                 self._settle_abandoned(store)
+                # Read again inside the transaction: another process may have spent budget since,
+                # and two that both saw enough of it could spend it twice.
                 known, now = self._state(store), periods.now_text()
                 records = [self._charge_record(known, charge, cost, now) for charge, cost in costs]
                 body = {
@@ -325,6 +332,8 @@ class Ledger:
         the entries so far. A child process that was forked during the run can't write the entry,
         because its parent may still be running.
         """
+        # If the system could not say whether the release is readable (None), the reservation stays
+        # open. `recover` keeps its charge, because the step `publish` was recorded.
         if not reservation.is_open or state.released is not False:
             return
         if not state.rows:

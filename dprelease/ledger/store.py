@@ -148,6 +148,8 @@ class Store:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Hold the only write lock during a `with` block; commit all of its changes, or none."""
+        # The write lock from the first read on: after a plain BEGIN, two processes could see the
+        # same balance, and both spend it.
         self._run("BEGIN IMMEDIATE")
         try:
             yield
@@ -185,6 +187,7 @@ class Store:
         with self._read_snapshot():
             self._check_pages()
             rows = self._run("SELECT number, body, previous, digest FROM entries ORDER BY number")
+            # A chain of digests alone does not show that its last entries were cut off.
             head = self._run("SELECT number, digest FROM head")
         broken = first_broken_entry(rows)
         if broken is not None:
@@ -324,6 +327,8 @@ def _configure(path: Path, connection: sqlite3.Connection) -> None:
     with _translate_errors(path):
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
         mode = connection.execute("PRAGMA journal_mode = DELETE").fetchone()[0]
+        # EXTRA also syncs the folder when the journal is removed. Otherwise a power failure could
+        # bring the journal back, which would undo a charge.
         connection.execute("PRAGMA synchronous = EXTRA")
         if mode != "delete":
             raise damage_error(path, f"its journal is of another kind ({mode})")

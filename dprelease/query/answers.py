@@ -186,6 +186,7 @@ class AnswerCollector:
         mechanism = automatic if spec.mechanism == AUTO else spec.mechanism
         if mechanism != "partition_selection":
             aggregate = Count() if unit is None else CountDistinct(unit, None)
+            # 0, because keys are added before any column.
             self._shared[aggregate, repr(self._mechanism_of(COUNT_SPEC, aggregate)), ""] = 0
         self.measurements.append(
             Measurement(
@@ -222,11 +223,14 @@ class AnswerCollector:
         mechanism = self._mechanism_of(spec, aggregate)
         own = any(x is not None for x in (spec.epsilon, spec.rho, spec.margin_wanted))
         exact = self.exact.get(charged_column, "")
+        # An exact column shares no measurement: a column with noise that read the same vector would
+        # be published without noise.
         key = (aggregate, repr(mechanism), charged_column if own or exact else "")
         place = self._shared.setdefault(key, len(self.measurements))
         if place < len(self.measurements):
             known = self.measurements[place]
             together = known.weight + weight
+            # Noise that serves several columns has to serve the one that needs most.
             weight = together if aggregate.sums_weights else max(known.weight, weight)
             if weight != known.weight:
                 known = replace(known, weight=weight)

@@ -104,6 +104,8 @@ def _table_of_persons(declared: Declared, column: str, up_to: int) -> Declared:
     """Return a table with a column of the values of persons, each of whom has at most one row."""
     table = declared.table
     values = IntegerColumn(type="integer", lower=1, upper=up_to)
+    # The proof above is for persons with one row in one group, so the limits of the rows from which
+    # the values come must not apply here.
     unit = table.privacy_unit.model_copy(update={**dict.fromkeys(LIMITS, 1), TOTAL: None})
     columns = {**table.columns, column: values}
     changed = table.model_copy(update={"columns": columns, "privacy_unit": unit})

@@ -72,6 +72,7 @@ def quality_codes(
     codes = np.full(values.shape, CODES.index(UNRELIABLE), dtype=np.int8)
     with np.errstate(invalid="ignore"):
         widths = np.maximum(values - lower, upper - values)
+        # From the widest limit to the narrowest, so that the best code that fits is written last.
         for code, limit in reversed(list(zip(RELIABLE, limits, strict=True))):
             within = widths <= float(limit) * np.abs(values) * (1.0 + TOLERANCE)
             codes[within] = CODES.index(code)

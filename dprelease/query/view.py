@@ -154,6 +154,8 @@ class Views:
         """Return the resolved join; None if errors were added to `errors`."""
         right = self.tables.get(spec.table)
         reason = _join_problem(base.table, None if right is None else right.table, spec)
+        # Public rows are read without noise and without limits, so declaring the rows of people
+        # public under another name would publish them.
         if right is not None and right.table.public and self._is_about_people(right):
             reason = PRIVATE_SOURCE
         if reason is not None or right is None:
@@ -187,6 +189,7 @@ class Views:
     def formulas_after_noise(self, public: Declared) -> Formulas:
         """Return the computed columns of a public table that is read after the noise."""
         place, name = Place(key="sql"), public.table.name
+        # As for a join: the rows of this table go into the answer as they are.
         if self._is_about_people(public):
             error = QueryError("DP-JOIN-003", place=place, table=name, reason=PRIVATE_SOURCE)
             self.errors.append(error)

@@ -122,6 +122,8 @@ def open_account(
         if known is not None and known.signers is not None:
             raise LedgerError("DP-LEDGER-019", name=path.name)
         if known is None or account.table not in known.accounts:  # otherwise nothing is written
+            # Before the account: from the list on, every entry has a signature, so that of the
+            # account, too.
             ledger.set_signers(listed.text)
     ledger.open_account(account)
     renews = account.renewal is not None
@@ -297,6 +299,7 @@ def check_recorded_costs(path: Path) -> list[str]:
     ]
     for number, charge in charges:
         account = state.accounts[charge["table"]]
+        # Not `>`: a cost that is no number is refused, too.
         if not _charge_cost(account, charge) <= float(charge["price"]) * (1 + 1e-9):
             problem = f"entry {number} charges less than its noise costs"
             raise LedgerError("DP-LEDGER-002", name=path.name, problem=problem)

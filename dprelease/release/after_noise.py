@@ -48,6 +48,7 @@ def blank_public_tables(declared: Mapping[str, Declared], split: SplitStatement)
     from dprelease.exact.reading.public_rows import blank_rows
 
     for name in split.public:
+        # Raises for rows of people also if only a plan is wanted, which reads none.
         _ = public_table_formulas(declared[name], declared)
     return {
         outer_name: blank_rows(declared[name], split.public_columns[name])
@@ -192,6 +193,7 @@ class DeclaredKeys:
         if split.public:
             reason = "it has no noisy table"
             refuse("A statement of declared keys and public tables", reason, "add COUNT(*)")
+        # A trial: nothing here is a value of a release, so errors may quote the engine.
         return to_pandas(run_statement(split.outer, self.tables, trial=True))
 
 

@@ -262,6 +262,7 @@ def _write_new_files(
             target = folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
             content = contents[name] if name in contents else copies[name].read_bytes()
+            # "x" also refuses a file that came after the check above.
             with open(target, "xb") as file:
                 file.write(content)
     except OSError as problem:

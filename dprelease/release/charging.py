@@ -56,6 +56,8 @@ class ChargedRelease:
     def record_reading(self) -> None:
         """Record in the ledger that rows are about to be read; from then on nothing is refunded."""
         if self.ledger is not None and self.reservation is not None:
+            # The entry comes first, and `rows` last: as long as the entry is not on the disk, no
+            # row has been read, and a failed run gets its charge back.
             self.ledger.read(self.reservation)
             self.state.charge = ChargeState.SPENT
         self.state.rows = True
@@ -107,6 +109,8 @@ def charge_release(
     ledger = Ledger(declaration.folder / declaration.spec.ledger, declaration.key)
     raise_all(missing_owner_errors(declaration, plan.queries))
     if target is not None:
+        # An old copy of a ledger has more budget left. It lacks the entry of the release that it
+        # paid for.
         _refuse_rollback(ledger.path, target)
     with ledger.reserve_for_block(charges_of(plan), declaration.spec.title, state) as reservation:
         yield ChargedRelease(state, ledger, reservation)

@@ -135,13 +135,17 @@ def open_publication(
     target = output or declaration.folder / declaration.spec.output
     copies = sum(file.size for file, _ in declaration.kept.values())
     with state.add_state_to_errors(), claim_target(target, overwrite, state) as claim:
+        # Checked before the charge, which a run that fails for lack of space would have spent for
+        # nothing.
         place, needed = declaration.place("output"), tables + written + copies + ROOM
         temporary = temporary_space(declaration, plan.queries)
         refuse_full_disk(claim.folder, claim.target.name, needed, place, temporary)
         if exports is not None and isinstance(draft, GuaranteedManifest):
             exports.try_on_blank_tables(draft, claim.folder)
+        # Everything in this folder will be published, so nothing may be left of the trial.
         claim.refuse_leftovers()
         with charge_release(declaration, plan, state, claim.target) as charged:
+            # After the charge, but before a row is read: an error here still returns the charge.
             copy_declared_files(declaration, claim.folder)
             yield Publication(claim, charged, state, declaration.key)
 
@@ -176,6 +180,7 @@ class Publication:
             signature = self.key.sign(manifest, MANIFESTS)
             (self.folder / SIGNATURE).write_bytes(signature.to_armor())
             files.add(SIGNATURE)
+        # On the disk before the ledger records that they may be readable.
         self.claim.sync_files()
         self.charged.record_publication()
         # A signal between the two steps would permanently lose the manifest's digest for the
@@ -185,6 +190,8 @@ class Publication:
                 self.claim.refuse_others(files)
                 self.claim.publish(self.state)
             finally:
+                # Also if the step above raised an error: the system may have renamed the folder all
+                # the same.
                 if self.state.released:
                     self.charged.record_result(record.digest)
 
@@ -224,6 +231,7 @@ def _copy_unchanged(path: Path, copy: Path, file: KeptFile) -> bool:
 
     At most as many bytes are copied as the declaration read.
     """
+    # One byte more than the declaration read, which only a file that has grown can have.
     digest, left = hashlib.sha256(), file.size + 1
     try:
         source = os.open(path, OPEN_FLAGS)

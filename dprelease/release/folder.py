@@ -121,6 +121,8 @@ class Claim:
         """Sync all files to the disk, with their final permissions."""
         left_out = _process_umask()
         for path in self.folder.rglob("*"):
+            # The private folder was closed to others; readers get the permissions that the user's
+            # umask gives to all new files.
             path.chmod((0o777 if path.is_dir() else 0o666) & ~left_out)
             _sync_to_disk(path)
         _sync_to_disk(self.folder)
@@ -134,8 +136,11 @@ class Claim:
         """
         replaces = self._overwrite and os.path.lexists(self.target)
         if replaces:
+            # Checked again, because something may have been put there since the claim.
             refuse_irreplaceable(self.target)
         self.folder.chmod(0o777 & ~_process_umask())
+        # Known before the rename, so that the folder is recognized under either name if the rename
+        # fails.
         mine = self.folder.stat()
         replaced: Path | None = None
         try:
@@ -145,9 +150,11 @@ class Claim:
                 rename_new(self.folder, self.target)
             state.released = True
         except BaseException:
+            # A signal may arrive after the system has renamed the folder.
             state.released = _is_same_folder(self.target, mine)
             raise
         try:
+            # A rename is on the disk only when the folder that has the name is.
             _sync_to_disk(self.target.parent)
         finally:
             if replaced is not None:
@@ -168,11 +175,14 @@ def claim_target(target: Path, overwrite: bool, state: RunState) -> Iterator[Cla
         _refuse_undecodable(target)
         _create_folder(target.parent)
         with _lock_target(target):
+            # Only under the lock: it removes the leftovers of other runs, which the folder of a
+            # live run must not be taken for.
             _refuse_existing(target, overwrite)
             claim: Claim | None = None
             try:
                 with defer_signals():
                     folder = Path(
+                        # Next to the target, because a rename works within one file system only.
                         tempfile.mkdtemp(prefix=_private_folder_prefix(target), dir=target.parent)
                     )
                     claim = Claim(target, folder, overwrite)
@@ -257,6 +267,7 @@ def _recover_interrupted_overwrite(target: Path) -> None:
     """Finish or undo an interrupted overwrite, and remove the leftovers of other runs."""
     aside = _replaced_release_path(target)
     if os.path.lexists(aside):
+        # A link to nothing is in the way as well, but `exists` would not see it.
         if not os.path.lexists(target):
             aside.rename(target)
         # otherwise the release that was moved aside is the only copy

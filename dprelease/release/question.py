@@ -165,6 +165,8 @@ def sql(
             settings = Settings.of(declaration)
             found = read_public_tables(declaration.tables, split, given, settings)
             public = {**found, **keys.tables}
+            # Again with the public rows themselves: an error that their values cause must come
+            # before the charge.
             try_statement(queries, split, public)
             intervals = prepare_intervals(split, plan)
         if output is None:

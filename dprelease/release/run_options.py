@@ -112,6 +112,7 @@ def _source_at(source: Source, path: str, table: str) -> Source:
         if type_of_address(path) is None and not found.is_uri:
             check_paths(path)
             folder = "/" if path.endswith("/") else ""
+            # `abspath` drops the last slash, which says that a path is a folder.
             found = found.model_copy(update={"path": os.path.abspath(path) + folder})
         return found
     except ValidationError as refused:

@@ -24,6 +24,8 @@ class CountDistinct(Aggregate):
 
     def sensitivity(self, unit: PrivacyUnit, neighbours: Neighbours, cells: int) -> Sensitivity:
         """Return the sensitivity: 1 per group for ids; for values the rows, or all values."""
+        # Also if other rows replace those of a unit: at most so many values disappear and at most
+        # so many appear, so the number moves by no more in either direction.
         moved = 1 if self.values is None else min(unit.most_rows_per_group, self.values)
         return Sensitivity.of(
             per_row=1,

@@ -43,6 +43,8 @@ class Frequent(Aggregate):
         return Sensitivity.of(
             per_row=1,
             per_group=rows,
+            # A row that changes its value lowers one score and raises another, which moves the two
+            # apart twice.
             within_group=2 * rows,
             unit=unit,
             neighbours=neighbours,

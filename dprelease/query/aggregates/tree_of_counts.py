@@ -59,6 +59,7 @@ class Tree(Aggregate):
         if unit.most_rows_per_group != 1:
             raise ValueError("a tree is for units with one row in a group")
         slots = min(unit.most_groups, cells) * self.levels
+        # A row that is replaced leaves one node of a level and enters another.
         nodes = 1 if neighbours is Neighbours.ADD_REMOVE else 2
         return Sensitivity(slots, (Move(1, nodes),))
 

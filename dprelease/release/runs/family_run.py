@@ -176,6 +176,7 @@ def write_family_tables(
                 progress(table.query.name)
                 run.measure(family, table)
             if family.step is not None:
+                # The step reads the measurements from their files, which must be complete.
                 writers.finish()
                 run.write_step_results(family, family.step)
         return writers.finish()

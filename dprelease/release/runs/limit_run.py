@@ -52,6 +52,8 @@ def with_private_limits(declaration: Declaration, request: RunRequest) -> Declar
             if error.code != "DP-OUTPUT-001":  # another run has published them in the meantime
                 raise
         else:
+            # The limits are a release of their own: errors of the other one must say that nothing
+            # has been read or charged for it yet.
             state.rows, state.charge, state.released = False, ChargeState.NONE, False
             state.limits = True
     with state.add_state_to_errors():
@@ -68,6 +70,8 @@ def _refuse_impossible(declaration: Declaration, target: Path, overwrite: bool) 
     release.check(trial=True)
     refuse_own_source(declaration, release.plan, target)
     refuse_missing_ledger(declaration, release.plan)
+    # Claimed on trial: limits for a release that can't be published there would be paid for
+    # nothing.
     with claim_target(target, overwrite, RunState()):
         pass
     if declaration.spec.ledger is not None:
