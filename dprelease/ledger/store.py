@@ -156,6 +156,7 @@ class Store:
         except BaseException:
             self._roll_back()
             raise
+        # The block may have forked, and a child must not commit under the locks of its parent.
         _refuse_forked(self.path)
         self._run("COMMIT")
 
