@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from dprelease.errors import DataError
 from dprelease.exact import ascending as ascending_module
 from dprelease.exact import table_reader
-from dprelease.exact.ascending import AscendingVector, ascending_vectors
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.results import vectors
 from dprelease.exact.results.true_table import DenseProfile
+from dprelease.exact.table_reader import AscendingVector, ascending_vectors
 from tests.exact.build import ask, declare
 
 SIZE = 40
@@ -133,7 +133,7 @@ def test_engine_errors_contain_no_values(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(vectors, "MOST_ROWS", 0)
     monkeypatch.setattr(table_reader, "MOST_ROWS", 2**32)
     monkeypatch.setattr(table_reader, "MOST_HELD_BYTES", 1000)
-    monkeypatch.setattr("dprelease.exact.ascending.fetch_batches", failing)
+    monkeypatch.setattr("dprelease.exact.table_reader.fetch_batches", failing)
     with Engine.open(declared, rows) as engine:
         table = engine.run(query)
         assert table.block("n", slice(0, 7)).sum() == 0
