@@ -16,7 +16,7 @@ from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.exact.connection import lock_statements, open_connection
 from dprelease.exact.engine_api import RecordEngine
 from dprelease.exact.engine_memory import OUT_OF_MEMORY_ERRORS, require_memory_for_text_files
-from dprelease.exact.finest_tables import FinestTables
+from dprelease.exact.families import FinestTables, SortedFamilies
 from dprelease.exact.inputs import (
     Input,
     cache_statements,
@@ -35,7 +35,6 @@ from dprelease.exact.results.partitions import Partitions
 from dprelease.exact.results.true_table import ExactTable
 from dprelease.exact.results.vectors import fetch_batches, most_added
 from dprelease.exact.settings import DEFAULT_SETTINGS, Settings
-from dprelease.exact.sorted_families import SortedFamilies
 from dprelease.exact.sources.source_reader import reader_of
 from dprelease.exact.table_reader import TableReader
 from dprelease.privacy.unit import PrivacyUnit

@@ -279,7 +279,7 @@ def temporary_bytes(queries: Iterable[Query]) -> int:
         if rows is None or finest is None:
             continue
         # This import loads modules that other plans don't need.
-        from dprelease.exact.sorted_families import is_summed_by_ranges
+        from dprelease.exact.families import is_summed_by_ranges
 
         if not is_summed_by_ranges(query):
             continue

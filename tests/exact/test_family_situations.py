@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprelease.exact import sorted_families, table_reader
+from dprelease.exact import families, table_reader
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.finest_tables import FinestTables
+from dprelease.exact.families import FinestTables
 from dprelease.exact.results import sorted_cells
 from dprelease.exact.results import vectors as vectors_in_memory
 from dprelease.query.resolve import Query, resolve
@@ -60,7 +60,7 @@ WAYS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
 def too_many_rows() -> Iterator[None]:
     """Let sums be such as might not fit 64 bits, so that the engine adds up what ranges can't."""
     with (
-        mock.patch.object(sorted_families, "LEAST_CELLS", 1),
+        mock.patch.object(families, "LEAST_CELLS", 1),
         mock.patch.object(sorted_cells, "MOST_ROWS", 7),
     ):
         yield
@@ -71,7 +71,7 @@ def small_ranges(*, bounds: bool = True) -> Iterator[None]:
     """Let all families be added up by ranges of a few cells, from runs of a few rows."""
     with ExitStack() as stack:
         patched = (
-            (sorted_families, "LEAST_CELLS", 1),
+            (families, "LEAST_CELLS", 1),
             (vectors_in_memory, "BATCH_ROWS", 8),
             (sorted_cells, "CELLS_AT_ONCE", 8),
         )

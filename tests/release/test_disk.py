@@ -316,7 +316,7 @@ def test_families_take_at_most_the_planned_disk_space(
     There are twice as many people as declared, the number that the bound assumes.
     """
     monkeypatch.setattr("dprelease.postprocess.consistent.values.DENSE", 0)
-    monkeypatch.setattr("dprelease.exact.sorted_families.LEAST_CELLS", 1)
+    monkeypatch.setattr("dprelease.exact.families.LEAST_CELLS", 1)
     given = {"asked": TREE, "consistent": WHOLE, **{**CASES, **WIDE}.get(what, {}), "unit": unit}
     if what != "no family":
         more = "" if "sums" in what else ", records: true"
@@ -384,7 +384,7 @@ def test_plan_shows_space_of_temporary_files(
     unit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only if the number of people is declared."""
-    monkeypatch.setattr("dprelease.exact.sorted_families.LEAST_CELLS", 1)
+    monkeypatch.setattr("dprelease.exact.families.LEAST_CELLS", 1)
     declaration = read_family(tmp_path, unit=unit)
     words = disk_space_texts(declaration, prepare(declaration)[1], 1, explain=True)
     assert ("In the temporary folder it uses at most" in words[0]) == bool(unit)
