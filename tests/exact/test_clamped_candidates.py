@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from dprelease.exact.arrow_numbers import to_arrow_array, to_numpy_ignoring_nulls, validity_mask
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.results import vectors
-from dprelease.exact.results.candidate_places import pair_indexes
 from dprelease.exact.results.true_table import DenseProfile
+from dprelease.exact.results.vectors import pair_indexes
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
 from dprelease.statements import compiler

@@ -17,7 +17,7 @@ from dprelease.statements.meanings import typed_value_sql
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Types = dict[str, str]
+StoredTypes = dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class SparkSources:
             for place, (names, stored) in enumerate(zip(needed, self.stored, strict=False))
         ]
 
-    def types(self, at: Sequence[TaskInput]) -> tuple[Types, Types]:
+    def types(self, at: Sequence[TaskInput]) -> tuple[StoredTypes, StoredTypes]:
         """Return the types of stored columns, of the query's table and of the joined table."""
         own, *others = (dict(one.rows.physical) for one in at)
         return own, others[0] if others else self.reader.joined_types
@@ -59,7 +59,7 @@ class SparkSources:
             joined = self.reader.public_rows(needed_joined_columns(query))
         return PublicData(tuple(key_tables), joined)
 
-    def unit_sql(self, query: Query, place: int, types: Types) -> str:
+    def unit_sql(self, query: Query, place: int, types: StoredTypes) -> str:
         """Return the SQL of the privacy unit of a stored row, in one of the two tables.
 
         `place`: 0 for the query's table, 1 for the joined table.
