@@ -16,9 +16,9 @@ import duckdb
 import numpy as np
 
 from dprelease.exact.arrow_numbers import to_numpy
-from dprelease.exact.results.stored import BYTES_PER_CELL
 from dprelease.exact.results.true_table import DenseProfile, Integers, Profile, VectorBlock
 from dprelease.exact.results.vectors import (
+    BYTES_PER_CELL,
     LARGE_BATCH_ROWS,
     MOST_HELD_BYTES,
     MOST_ROWS,

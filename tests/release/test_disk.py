@@ -18,7 +18,7 @@ from dprelease import cli
 from dprelease.cli.shown.disk_shown import disk_space_texts
 from dprelease.errors import OutputError, Place, State
 from dprelease.exact import duckdb
-from dprelease.exact.results import stored
+from dprelease.exact.results import vectors
 from dprelease.planning.prepare import prepare
 from dprelease.query.grouping.group_keys import Key
 from dprelease.release import disk
@@ -340,15 +340,15 @@ class TemporaryBytes:
     @classmethod
     def watch(cls, monkeypatch: pytest.MonkeyPatch) -> TemporaryBytes:
         """Return a counter that counts from now on."""
-        counted, append = cls(), stored.StoredVector.append
+        counted, append = cls(), vectors.StoredVector.append
 
-        def counting(vector: stored.StoredVector, values: Any) -> None:
+        def counting(vector: vectors.StoredVector, values: Any) -> None:
             append(vector, values)
             counted.now += values.nbytes
             counted.largest = max(counted.largest, counted.now)
             weakref.finalize(vector, counted.less, values.nbytes)
 
-        monkeypatch.setattr(stored.StoredVector, "append", counting)
+        monkeypatch.setattr(vectors.StoredVector, "append", counting)
         return counted
 
     def less(self, number: int) -> None:

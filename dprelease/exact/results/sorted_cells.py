@@ -15,9 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dprelease.exact.results.stored import StoredVector
 from dprelease.exact.results.true_table import Integers
-from dprelease.exact.results.vectors import MOST_ROWS
+from dprelease.exact.results.vectors import MOST_ROWS, StoredVector
 
 CELLS_PER_MARK = 1 << 14
 """Number of cells between two known positions in the files: as many as are noised at a time."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import weakref
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +15,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprelease.exact.arrow_numbers import to_numpy, to_numpy_ignoring_nulls, validity_mask
-from dprelease.exact.results.stored import BYTES_PER_CELL, StoredVector
 from dprelease.exact.results.true_table import Integers
 from dprelease.query.measurement import Measurement
 from dprelease.statements.compiled_statements import ProfileSql
 from dprelease.statements.values.stored_candidates import ClampedIntegers, RoundedFloats
+
+BYTES_PER_CELL = 8
+
+
+class StoredVector:
+    """A vector of true integers on disk; `vector[cells]` reads a range of its cells.
+
+    The file is unlinked as soon as it is open, so nothing of it remains, even if the process is
+    killed. Reads use the system's cache, and not the memory of the process.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        path = folder / name
+        self._file = path.open("x+b")
+        path.unlink()
+        weakref.finalize(self, self._file.close)
+        self._length = 0
+
+    def append(self, values: Integers) -> None:
+        """Write the next cells; raises OSError if the disk is full."""
+        self._file.write(values.data)
+        self._file.flush()
+        self._length += len(values)
+
+    def __getitem__(self, cells: slice) -> Integers:
+        first, last, _ = cells.indices(self._length)
+        integers: Integers = np.empty(max(last - first, 0), dtype=np.int64)
+        left, place = integers.data.cast("B"), first * BYTES_PER_CELL
+        while len(left):  # the system reads at most 2 GB at once
+            read = os.preadv(self._file.fileno(), [left], place)
+            if read == 0:
+                raise OSError("a scratch file is shorter than it was")
+            left, place = left[read:], place + read
+        return integers
+
+    def __repr__(self) -> str:
+        return f"<StoredVector of {self._length} cells>"
+
 
 BATCH_ROWS = 2**15
 """Rows from the engine at a time. Numbers that are computed from so few rows stay in a cache, and
