@@ -8,8 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from dprelease.exact.results.partitions import Partitions
-from dprelease.exact.results.true_table import ExactTable, Integers
+from dprelease.exact.results.true_table import ExactTable, Integers, Partitions
 from dprelease.exact.settings import Settings
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dprelease.exact.engine_api import QueryEngine
-from dprelease.exact.results.partitions import Partitions
+from dprelease.exact.results.true_table import Partitions
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.gaussian_threshold import GaussianThreshold
 from dprelease.mechanisms.partition_selection import PartitionSelection

@@ -14,9 +14,8 @@ from typing import NoReturn
 import numpy as np
 
 from dprelease.exact.engine_api import QueryEngine
-from dprelease.exact.results.partitions import Partitions
 from dprelease.exact.results.true_records import ExactRecords
-from dprelease.exact.results.true_table import ExactTable, Profile
+from dprelease.exact.results.true_table import ExactTable, Partitions, Profile
 from dprelease.numerics.lattice import CHUNK, Integers
 from dprelease.query.resolve import Query
 

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from dprelease.exact.engine_api import QueryEngine
-from dprelease.exact.results.partitions import Partitions
-from dprelease.exact.results.true_table import ExactTable, Integers
+from dprelease.exact.results.true_table import ExactTable, Integers, Partitions
 from dprelease.exact.shared_scan import ScannedTables, ScannedVectors
 from dprelease.exact.spark import units
 from dprelease.exact.spark.executors.link import Access, task_link
