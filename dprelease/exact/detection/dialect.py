@@ -15,9 +15,8 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Literal
 
+from dprelease.exact.detection.cell_signs import likely_codes, without_signs
 from dprelease.exact.detection.csv_layout import NULL_TEXTS, KeyValue
-from dprelease.exact.detection.likely_codes import likely_codes
-from dprelease.exact.detection.number_signs import without_signs
 from dprelease.exact.reading.plain import BYTE_ORDER_MARK, TextDecoding, open_file
 from dprelease.schema.field_types import has_two_digit_years
 from dprelease.schema.source_texts import SPACES, UTF_8, Compression

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import DataError, Place, State
-from dprelease.exact.detection.likely_codes import likely_codes
+from dprelease.exact.detection.cell_signs import likely_codes
 from dprelease.exact.postgres.server_form import ServerTable
 from dprelease.exact.postgres.server_link import open_servers
 from dprelease.exact.postgres.server_rows import server_rows
