@@ -20,7 +20,7 @@ import numpy as np
 from dprelease.exact.engine_api import QueryEngine
 from dprelease.exact.results.true_table import ExactTable, Integers, Partitions
 from dprelease.exact.shared_scan import ScannedTables, ScannedVectors
-from dprelease.exact.spark import units
+from dprelease.exact.spark import jobs
 from dprelease.exact.spark.executors.link import Access, task_link
 from dprelease.exact.spark.executors.seal import Seal
 from dprelease.exact.spark.executors.sums import BLOCK_CELLS, add_up
@@ -277,7 +277,7 @@ class SparkEngine(QueryEngine):
             )
         else:
             whole = TableTask(0, query.unit, 0, (), "", sql)
-            job = units.job_over_stored_rows(self._sources, query, at, [whole])
+            job = jobs.job_over_stored_rows(self._sources, query, at, [whole])
             sums = job.sums(self._spark, 0)
         found = self._collect_sums(sums).get(0)
         if found is None:
@@ -308,12 +308,12 @@ class SparkEngine(QueryEngine):
             return partial, sums_of_statement(
                 self._spark, at[0], public, partial.sql, numbers, block
             )
-        (partial,), job = units.plan_unit_job(sources, [query])
+        (partial,), job = jobs.plan_unit_job(sources, [query])
         return partial, job.sums(self._spark, numbers, block)
 
     def _tables_by_unit(self, group: Sequence[Query]) -> dict[str, ExactTable]:
         """Return the tables of queries whose rows are grouped by unit."""
-        partials, job = units.plan_unit_job(self._sources, group)
+        partials, job = jobs.plan_unit_job(self._sources, group)
         found = self._collect_sums(job.sums(self._spark, most_values(group)))
         return {
             query.name: exact_table(query.name, partial, found.get(number), query.keys.size)
