@@ -27,8 +27,7 @@ from dprelease.exact.spark.executors.unit_tasks import (
     TableTask,
 )
 from dprelease.exact.spark.pieces import bucket_count, cores_of
-from dprelease.exact.spark.spark_input import TaskInput
-from dprelease.exact.spark.spark_sources import SparkSources
+from dprelease.exact.spark.spark_input import SparkSources, TaskInput
 from dprelease.query.resolve import Query
 from dprelease.query.scans.shared_sources import SharedSource
 from dprelease.schema.columns import IntegerColumn

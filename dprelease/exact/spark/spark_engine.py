@@ -48,8 +48,7 @@ from dprelease.exact.spark.sessions.spark_session import (
     open_session,
 )
 from dprelease.exact.spark.sessions.workers import require_same_versions
-from dprelease.exact.spark.spark_input import DriverReader
-from dprelease.exact.spark.spark_sources import SparkSources
+from dprelease.exact.spark.spark_input import DriverReader, SparkSources
 from dprelease.exact.spark.spark_tables import StoredTable, find_stored_table, refuse_change
 from dprelease.exact.spark.work import Waves
 from dprelease.query.resolve import Query

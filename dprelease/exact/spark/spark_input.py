@@ -24,6 +24,7 @@ from dprelease.exact.sources.text_files_reader import TextFilesReader
 from dprelease.exact.spark.executors.link import Access
 from dprelease.exact.spark.executors.task_files import ROW_NUMBER, ParquetRows, TextRows
 from dprelease.exact.spark.executors.task_rows import PackedRows, SparkRows, TaskRows, to_ipc_bytes
+from dprelease.exact.spark.executors.tasks import PublicData
 from dprelease.exact.spark.pieces import (
     BYTES_A_ROW,
     MOST_ROWS,
@@ -35,12 +36,15 @@ from dprelease.exact.spark.pieces import (
 from dprelease.exact.spark.sessions.attempts import attempt
 from dprelease.exact.spark.spark_tables import StoredTable, quote_identifier
 from dprelease.query import quoting
+from dprelease.query.resolve import Query
 from dprelease.query.unread import unsupported_by_spark_error
+from dprelease.statements.compiled_statements import KeyTable
+from dprelease.statements.layers import needed_columns, needed_joined_columns
+from dprelease.statements.meanings import typed_value_sql
 from dprelease.statements.values.physical import FLOATS, base_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
 
 # Inspect sources on the driver: DuckDB reads names, types and sizes.
 #
@@ -291,3 +295,59 @@ def _select_columns(frame: DataFrame, names: Sequence[str]) -> DataFrame:
 
     columns = [functions.col(quote_identifier(name)).alias(f"c{i}") for i, name in enumerate(names)]
     return frame.select(*columns) if columns else frame.select(functions.lit(1).alias("c0"))
+
+
+StoredTypes = dict[str, str]
+
+
+@dataclass(frozen=True)
+class SparkSources:
+    """The query's table and the joined table.
+
+    `stored`: for each of the two tables, how Spark reads it, if only Spark can read it; else None.
+    """
+
+    spark: SparkSession
+    reader: DriverReader
+    stored: Sequence[StoredTable | None]
+
+    def locate_inputs(self, query: Query) -> list[TaskInput]:
+        """Return the locations of the rows of all tables about people that a query reads.
+
+        Raises DataError: DP-SPARK-001 or 002 for sources that Spark could read differently.
+        """
+        needed = [needed_columns(query)]
+        if query.join is not None and query.join.by_unit:
+            needed.append(needed_joined_columns(query))
+        return [
+            locate_rows(self.spark, self.reader, place, names, stored)
+            for place, (names, stored) in enumerate(zip(needed, self.stored, strict=False))
+        ]
+
+    def types(self, at: Sequence[TaskInput]) -> tuple[StoredTypes, StoredTypes]:
+        """Return the types of stored columns, of the query's table and of the joined table."""
+        own, *others = (dict(one.rows.physical) for one in at)
+        return own, others[0] if others else self.reader.joined_types
+
+    def public_data(self, query: Query, key_tables: Sequence[KeyTable]) -> PublicData:
+        """Return the public data that the statements of a query read.
+
+        Raises DataError: DP-DATA-006 if a joined public table can't be read.
+        """
+        joined = None
+        if query.join is not None and not query.join.by_unit:
+            joined = self.reader.public_rows(needed_joined_columns(query))
+        return PublicData(tuple(key_tables), joined)
+
+    def unit_sql(self, query: Query, place: int, types: StoredTypes) -> str:
+        """Return the SQL of the privacy unit of a stored row, in one of the two tables.
+
+        `place`: 0 for the query's table, 1 for the joined table.
+        """
+        if query.unit.id is None:
+            raise TypeError("every row is a unit of its own")
+        name, table = query.unit.id, query.declared.table
+        if place and query.join is not None:
+            name = next(right for left, right in query.join.on if left == name)
+            table = query.join.declared.table
+        return typed_value_sql(name, table.columns[name], types[name], table.time_zone)
