@@ -21,12 +21,14 @@ from typer.testing import CliRunner
 from dprelease import cli
 from dprelease.errors import DataError
 from dprelease.exact.spark.sessions import private
-from dprelease.exact.spark.sessions.exposure import FOLDERS_TEXT, SERVER_TEXT, exposure_texts
 from dprelease.exact.spark.sessions.private import (
+    FOLDERS_TEXT,
     LOCAL_DIR_SETTING,
     LOCAL_DIRS_VARIABLE,
     PRIVATE_SETTINGS,
     SCRATCH,
+    SERVER_TEXT,
+    exposure_texts,
     private_settings,
 )
 from dprelease.exact.spark.sessions.spark_session import SparkSettings, open_session

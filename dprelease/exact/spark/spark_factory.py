@@ -42,7 +42,7 @@ class SparkKind(EngineKind):
 
     def exposure_texts(self, spec: ReleaseSpec) -> list[str]:
         """Return texts on what Spark exposes to people other than the recipients."""
-        from dprelease.exact.spark.sessions.exposure import exposure_texts
+        from dprelease.exact.spark.sessions.private import exposure_texts
 
         return exposure_texts(spec.spark.master, spec.spark.config)
 

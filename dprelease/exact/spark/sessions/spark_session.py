@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 from dprelease.errors import DataError
 from dprelease.errors.printable import one_line
 from dprelease.exact.spark.sessions.attempts import attempt
-from dprelease.exact.spark.sessions.exposure import session_exposure_texts
 from dprelease.exact.spark.sessions.private import (
     end_java,
     forget_folders,
     has_java,
     private_settings,
+    session_exposure_texts,
 )
 from dprelease.exact.spark.sessions.workers import (
     refuse_missing_python,
