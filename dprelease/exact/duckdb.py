@@ -28,9 +28,13 @@ from dprelease.exact.inputs import (
 from dprelease.exact.key_tables import KeyTables
 from dprelease.exact.nan_safety import DISABLE_STATISTICS, FloatColumns
 from dprelease.exact.postgres.server_link import Servers, open_servers
-from dprelease.exact.reading.error_locations import locate_errors
 from dprelease.exact.reading.file_unions import union_of_parts
-from dprelease.exact.reading.sources import OpenedSource, source_fields, stored_columns
+from dprelease.exact.reading.sources import (
+    OpenedSource,
+    locate_errors,
+    source_fields,
+    stored_columns,
+)
 from dprelease.exact.results.true_table import ExactTable, Partitions
 from dprelease.exact.results.vectors import fetch_batches, most_added
 from dprelease.exact.settings import DEFAULT_SETTINGS, Settings

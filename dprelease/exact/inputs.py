@@ -12,7 +12,6 @@ import duckdb
 from dprelease.errors import DataError, State
 from dprelease.exact.connection import MOST_CACHED_FILES, WITHOUT_METADATA_CACHE
 from dprelease.exact.nan_safety import columns_to_read
-from dprelease.exact.reading.error_locations import locate_errors, place_of
 from dprelease.exact.reading.frames import object_columns, to_arrow
 from dprelease.exact.reading.line_selection import MOST_NOTES, NO_NOTES
 from dprelease.exact.reading.relations import frame_batches
@@ -22,6 +21,8 @@ from dprelease.exact.reading.sources import (
     file_identity,
     file_label,
     file_stamp,
+    locate_errors,
+    place_of,
     source_fields,
     unreadable_error,
 )

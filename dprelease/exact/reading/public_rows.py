@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.inputs import refuse_missing_columns
-from dprelease.exact.reading.error_locations import locate_errors
+from dprelease.exact.reading.sources import locate_errors
 from dprelease.exact.settings import Settings
 from dprelease.query.expressions.computed_order import with_input_columns
 from dprelease.query.expressions.used_columns import Formulas
