@@ -27,8 +27,7 @@ from dprelease.errors import SessionError, UsageError
 from dprelease.errors.argument_types import checked_arguments, checked_methods, wrong_argument
 from dprelease.errors.printable import count_text
 from dprelease.exact.reading.frames import attempt, is_eager, kind_of_object
-from dprelease.exact.reading.relations import is_relation
-from dprelease.exact.reading.streams import is_streamed
+from dprelease.exact.reading.streams import is_relation, is_streamed
 from dprelease.numerics.rounding import Number
 
 Condition = str

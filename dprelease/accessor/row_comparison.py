@@ -18,8 +18,8 @@ from dprelease.exact.reading.frames import (
     is_sparse,
     to_arrow,
 )
-from dprelease.exact.reading.relations import frame_batches
 from dprelease.exact.reading.sources import stored_columns
+from dprelease.exact.reading.streams import frame_batches
 from dprelease.schema.load import Declared
 from dprelease.statements.values.source_equality import RELATION, inexact_comparison_error
 

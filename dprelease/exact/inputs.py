@@ -14,7 +14,6 @@ from dprelease.exact.connection import MOST_CACHED_FILES, WITHOUT_METADATA_CACHE
 from dprelease.exact.nan_safety import columns_to_read
 from dprelease.exact.reading.frames import object_columns, to_arrow
 from dprelease.exact.reading.line_selection import MOST_NOTES, NO_NOTES
-from dprelease.exact.reading.relations import frame_batches
 from dprelease.exact.reading.sources import (
     BatchSource,
     OpenedSource,
@@ -26,6 +25,7 @@ from dprelease.exact.reading.sources import (
     source_fields,
     unreadable_error,
 )
+from dprelease.exact.reading.streams import frame_batches
 from dprelease.exact.sources.source_reader import Opening, reader_of
 from dprelease.query.resolve import Query
 from dprelease.query.unread import spark_only_error

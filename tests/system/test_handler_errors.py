@@ -20,7 +20,7 @@ import dprelease
 from dprelease.errors import ChargeState, RunState, State
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.post_view import run_statement
-from dprelease.exact.reading import relations
+from dprelease.exact.reading import streams
 from dprelease.schema.load import read_table
 from dprelease.system.signal_propagation import reraise_handler_errors
 from tests import processes
@@ -165,7 +165,7 @@ def test_signal_while_the_engine_calls_python(
         elif step == "batches":
             relation = duckdb.sql("SELECT 1 AS n")
             monkeypatch.setattr(duckdb.DuckDBPyRelation, "limit", fails)
-            relations.relation_batches(relation, declared)
+            streams.relation_batches(relation, declared)
         else:
             reader = pa.RecordBatchReader.from_batches(noised.schema, rows())
             run_statement("SELECT n FROM noised", {"noised": reader})
