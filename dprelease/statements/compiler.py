@@ -33,9 +33,13 @@ from dprelease.statements.layers import (
 )
 from dprelease.statements.meanings import typed_value_sql
 from dprelease.statements.partition_counts import partition_sql
-from dprelease.statements.present_rows import presence_condition_sql
 from dprelease.statements.raw_keys import raw_key_sql
-from dprelease.statements.totals import clamped_total_sql, clipped_rows_sql, total_sql
+from dprelease.statements.totals import (
+    clamped_total_sql,
+    clipped_rows_sql,
+    presence_condition_sql,
+    total_sql,
+)
 from dprelease.statements.values.categories import (
     is_short_list,
     listed_position_sql,
