@@ -54,12 +54,12 @@ from dprelease.statements.values.row_values import (
     values_key,
 )
 from dprelease.statements.values.stored_candidates import stored_candidates
-from dprelease.statements.values.stored_numbers import (
+from dprelease.statements.values.stored_keys import (
     found_as_numbers,
+    found_as_texts,
     number_table_sql,
     run_position_sql,
 )
-from dprelease.statements.values.stored_texts import found_as_texts
 
 KEPT_RELATION = "dp_kept"
 """The relation of rows whose contributions were limited outside of the engine."""

@@ -20,7 +20,7 @@ from dprelease.query.resolve import Query
 from dprelease.statements import compiler
 from dprelease.statements.compiled_queries import compile_without_data
 from dprelease.statements.layers import grouping_columns
-from dprelease.statements.values import stored_numbers, stored_texts
+from dprelease.statements.values import stored_keys
 from tests.exact.build import ask, declare
 
 CODES = {"type": "category", "values": ["01", "02", "10", "2024-01-01", "x", "", "none", "other"]}
@@ -79,7 +79,7 @@ def test_grouping_stored_values_gives_the_same_cells(
         with Engine.open(asks[0].declared, table) as engine:
             found = [vectors(engine, query) for query in asks]
             with monkeypatch.context() as changed:
-                for module in (compiler, stored_numbers, stored_texts):
+                for module in (compiler, stored_keys, stored_keys):
                     changed.setattr(module, "grouping_columns", lambda _query: frozenset())
                 assert found == [vectors(engine, query) for query in asks]
         seen += sum(map(sum, (each["n"] for each in found)))

@@ -14,7 +14,7 @@ from dprelease.query.resolve import Query
 from dprelease.statements.compiled_queries import compile_query
 from dprelease.statements.compiler import Compiler
 from dprelease.statements.lost_rows import compile_left_out_rows
-from dprelease.statements.values import stored_numbers
+from dprelease.statements.values import stored_keys
 from tests.covering import spread
 from tests.exact.build import ask, declare
 
@@ -100,7 +100,7 @@ def test_number_categories_equal_their_texts(listed: str, monkeypatch: pytest.Mo
         table = frame(kind)
         found = [answers(asked, table, together=together) for together in (False, True)]
         with monkeypatch.context() as changed:
-            changed.setattr(stored_numbers, "grouping_columns", lambda _query: frozenset())
+            changed.setattr(stored_keys, "grouping_columns", lambda _query: frozenset())
             texts = answers(asked, table, together=False)
         assert found == [texts, texts], (kind, stand_ins)
         assert texts[2] == value_counts(values, stand_ins, table), (kind, stand_ins)

@@ -1,9 +1,10 @@
-"""Find values of categories that are stored as integers, without converting rows to texts.
+"""Find categories whose stored values are compared as they are stored, without converting rows.
 
 A declared value is found by its meaning (`categories`), so 7 and 07 both mean the number 7. If
 every declared value that is a number consists of digits alone, then a stored number means a
 declared value if and only if the two are equal as numbers. Stored numbers are refused if two
-declared values have the same meaning.
+declared values have the same meaning. Stored texts are compared directly if every text means the
+declared value that it equals.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from functools import lru_cache
 
 from dprelease.query import quoting
 from dprelease.query.resolve import Query
-from dprelease.schema.columns import Column
+from dprelease.schema.columns import CategoryColumn, Column
 from dprelease.statements.layers import grouping_columns
-from dprelease.statements.values.categories import CACHED, FEW, IS_NUMBER
+from dprelease.statements.values.categories import CACHED, FEW, IS_NUMBER, category_sql
 from dprelease.statements.values.physical import SMALL_INTEGERS, base_type
 
 DIGITS = "-?[0-9]{1,18}"
@@ -88,3 +89,31 @@ def _consecutive_range(values: tuple[str, ...]) -> tuple[int, int, int] | None:
     if numbers != [numbers[0] + i for i in steps] or places != [places[0] + i for i in steps]:
         return None
     return numbers[0], numbers[-1], places[0]
+
+
+def found_as_texts(query: Query, physical: Mapping[str, str]) -> frozenset[str]:
+    """Return the keys whose stored texts are compared directly, and that nothing else reads.
+
+    Empty texts need no special treatment if missing values are not replaced: an empty text is then
+    an undeclared text like any other.
+    """
+    keys = {key.column: key for key in (query.finest or query.keys).keys}
+    return frozenset(
+        name
+        for name in grouping_columns(query)
+        if base_type(physical[name]) == "VARCHAR"
+        and keys[name].nulls is None
+        and keys[name].others is None
+        and _are_plain(name, query)
+    )
+
+
+def _are_plain(name: str, query: Query) -> bool:
+    """Return whether every stored text, unless it is empty, means the declared value it equals."""
+    column, source = query.table.columns[name], quoting.identifier(name)
+    if not isinstance(column, CategoryColumn) or column.signs:
+        return False
+    return category_sql(source, "VARCHAR", column.allocated_values) in (
+        source,
+        f"nullif({source}, '')",
+    )
