@@ -32,8 +32,7 @@ from dprelease.statements.layers import (
     typed_rows_sql,
 )
 from dprelease.statements.meanings import typed_value_sql
-from dprelease.statements.partition_counts import partition_sql
-from dprelease.statements.raw_keys import raw_key_sql
+from dprelease.statements.raw_keys import partition_sql, raw_key_sql
 from dprelease.statements.totals import (
     clamped_total_sql,
     clipped_rows_sql,

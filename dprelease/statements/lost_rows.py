@@ -15,8 +15,7 @@ from dprelease.statements.compiled_statements import KeyTable
 from dprelease.statements.compiler import Compiler
 from dprelease.statements.layers import SOURCE, needed_columns, typed_column_sql, typed_rows_sql
 from dprelease.statements.meanings import typed_value_sql
-from dprelease.statements.partition_counts import key_text_sql
-from dprelease.statements.raw_keys import raw_key_sql
+from dprelease.statements.raw_keys import key_text_sql, raw_key_sql
 from dprelease.statements.values.missing_codes import missing_code_sql, unread_code_sql
 from dprelease.statements.values.physical import base_type
 
