@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from dprelease.query.local_records import Records
     from dprelease.query.scans.scan_planning import Scan
     from dprelease.query.scans.shared_sources import SharedSource
+    from dprelease.statements.coded_rows import CompiledRows
     from dprelease.statements.record_statements import CompiledRecords
-    from dprelease.statements.rows_of_ids import CompiledRows
 
 Result = TypeVar("Result")
 
@@ -244,7 +244,7 @@ class Engine(RecordEngine):
         `taken`: the bytes of other rows that are already held.
         """
         from dprelease.exact.bounding.shared_rows import HeldRows
-        from dprelease.statements.rows_of_ids import compile_rows
+        from dprelease.statements.coded_rows import compile_rows
 
         compiled = compile_rows(sources, self.physical, self.joined_types)
         self._add_key_tables(compiled.key_tables)

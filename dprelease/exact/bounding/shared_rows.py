@@ -17,7 +17,7 @@ from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.resolve import Query
 from dprelease.query.scans.scan_planning import groups_bounded_together
 from dprelease.query.scans.shared_sources import SharedSource
-from dprelease.statements.rows_of_ids import CompiledRows, TableColumns
+from dprelease.statements.coded_rows import CompiledRows, TableColumns
 
 FEW_COLUMNS, COLUMN_BYTES = 3, 9
 """The number of columns that `ROW_BYTES` includes, and the bytes of each further column."""

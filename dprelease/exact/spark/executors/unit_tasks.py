@@ -24,10 +24,10 @@ from dprelease.exact.spark.executors.tasks import Batches, PublicData, TaskReadi
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query import quoting
 from dprelease.statements.bounding import limited_rows_sql
+from dprelease.statements.coded_rows import CompiledRows, TableColumns
 from dprelease.statements.compiled_statements import KeyTable
 from dprelease.statements.compiler import KEPT_RELATION
 from dprelease.statements.layers import JOINED, SOURCE
-from dprelease.statements.rows_of_ids import CompiledRows, TableColumns
 
 BUCKET_ROW_COLUMNS = "bucket int, kind int, content binary"
 CODED_KIND = 2
