@@ -197,7 +197,7 @@ class Engine(RecordEngine):
     def _scan_joint_tables(self, scan: Scan) -> ScannedVectors | None:
         """Return the joint tables of a scan; None if their sums might exceed 64 bits."""
         from dprelease.exact.shared_scan import fill_joint_tables
-        from dprelease.statements.scan import compile_scan
+        from dprelease.statements.coded_rows import compile_scan
 
         compiled = compile_scan(scan, self.physical, self.joined_types)
         self._add_key_tables(compiled.key_tables)

@@ -31,10 +31,9 @@ from dprelease.exact.spark.spark_input import SparkSources, TaskInput
 from dprelease.query.resolve import Query
 from dprelease.query.scans.shared_sources import SharedSource
 from dprelease.schema.columns import IntegerColumn
-from dprelease.statements.coded_rows import CompiledRows, compile_rows
+from dprelease.statements.coded_rows import CompiledRows, CompiledScan, compile_rows
 from dprelease.statements.layers import SOURCE
 from dprelease.statements.partial import PartialQuery, compile_partial
-from dprelease.statements.scan import CompiledScan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

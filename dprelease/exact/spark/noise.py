@@ -31,8 +31,8 @@ from dprelease.exact.spark.executors.sums import add_up
 from dprelease.exact.spark.executors.task_rows import from_ipc_bytes, to_ipc_bytes
 from dprelease.exact.spark.executors.tasks import ROWS_SEEN, redact_failures
 from dprelease.exact.spark.pieces import cores_of, noise_task_count
+from dprelease.statements.coded_rows import JointTable
 from dprelease.statements.partial import GROUP_COLUMNS, PartialQuery
-from dprelease.statements.scan import JointTable
 
 if TYPE_CHECKING:
     import pyarrow as pa

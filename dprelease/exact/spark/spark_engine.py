@@ -55,8 +55,8 @@ from dprelease.query.resolve import Query
 from dprelease.query.scans.scan_planning import MOST_NUMBERS, Scan, groups_bounded_together
 from dprelease.query.unread import unsupported_by_spark_error
 from dprelease.schema.load import Declared
+from dprelease.statements.coded_rows import compile_scan
 from dprelease.statements.partial import PartialQuery, compile_partial, compile_partial_partitions
-from dprelease.statements.scan import compile_scan
 from dprelease.system.prefetch import prefetch_chunks
 
 if TYPE_CHECKING:

@@ -31,9 +31,9 @@ from dprelease.exact.spark.executors.sums import (
     sums_row,
 )
 from dprelease.exact.spark.executors.task_rows import Link, TaskRows, from_ipc_bytes
+from dprelease.statements.coded_rows import CompiledScan
 from dprelease.statements.compiled_statements import KeyTable
 from dprelease.statements.layers import JOINED, SOURCE
-from dprelease.statements.scan import CompiledScan
 from dprelease.version import __version__
 
 Batches = Iterable[pa.RecordBatch]
