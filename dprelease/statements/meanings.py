@@ -66,7 +66,7 @@ from dprelease.statements.values.spelling import (
     timestamp_of_text_sql,
     valid_date_sql,
 )
-from dprelease.statements.values.stripped_texts import stripped_sql
+from dprelease.statements.values.written_texts import stripped_sql
 
 LARGEST_HUGEINT = "170141183460469231731687303715884105727"
 

@@ -13,7 +13,7 @@ import pytest
 from dprelease.errors import DpReleaseError
 from dprelease.exact.reading.line_selection import join_header_rows
 from dprelease.statements.values.spelling import number_of_text_sql
-from dprelease.statements.values.written_forms import plain_number, plain_number_sql
+from dprelease.statements.values.written_texts import plain_number, plain_number_sql
 from tests.exact import test_open_documents as ods
 from tests.exact.build import ask, declare, exact
 

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.errors import DataError
-from dprelease.exact import ascending as ascending_module
 from dprelease.exact import table_reader
+from dprelease.exact import table_reader as ascending_module
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.results import vectors
 from dprelease.exact.results.true_table import DenseProfile

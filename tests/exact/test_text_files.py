@@ -26,7 +26,7 @@ from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared, table_from_mapping
 from dprelease.schema.source_texts import ENCODINGS
 from dprelease.statements.values.spelling import number_of_text_sql
-from dprelease.statements.values.written_forms import plain_number_sql
+from dprelease.statements.values.written_texts import plain_number_sql
 from tests.exact.build import ask
 
 REGIONS = ["Kärnten", "Niederösterreich", "Wien"]

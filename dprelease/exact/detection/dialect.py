@@ -22,7 +22,7 @@ from dprelease.schema.field_types import has_two_digit_years
 from dprelease.schema.source_texts import SPACES, UTF_8, Compression
 from dprelease.schema.source_types.source import Source
 from dprelease.statements.values.spelling import ISO_TEXT
-from dprelease.statements.values.written_forms import number_pattern
+from dprelease.statements.values.written_texts import number_pattern
 
 FIRST_BYTES = 1 << 20
 MOST_ROWS = 500

@@ -45,7 +45,7 @@ from dprelease.statements.values.physical import (
     base_type,
 )
 from dprelease.statements.values.spelling import text_sql
-from dprelease.statements.values.stripped_texts import marks_sql
+from dprelease.statements.values.written_texts import marks_sql
 
 if TYPE_CHECKING:
     from dprelease.exact.inputs import Input

@@ -53,7 +53,7 @@ from dprelease.schema.load import Declared
 from dprelease.schema.source_texts import HeaderRows
 from dprelease.schema.source_types.source import Source
 from dprelease.statements.values.categories import EXACT
-from dprelease.statements.values.written_forms import plain_number
+from dprelease.statements.values.written_texts import plain_number
 
 FALSE_LEAP_DAY = 60
 """The day that Excel takes for 29 February 1900, which never existed."""

@@ -26,8 +26,7 @@ from dprelease.schema.load import Declared
 from dprelease.schema.source_texts import HeaderRows
 from dprelease.schema.source_types.source import Source
 from dprelease.statements.values.spelling import matches_sql
-from dprelease.statements.values.stripped_texts import stripped_sql
-from dprelease.statements.values.written_forms import number_pattern, plain_number_sql
+from dprelease.statements.values.written_texts import number_pattern, plain_number_sql, stripped_sql
 
 if TYPE_CHECKING:
     import pyarrow as pa
