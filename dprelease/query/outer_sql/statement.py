@@ -24,8 +24,8 @@ from dprelease.query.outer_sql.parameters import (
     insert_parameters,
     number_parameters,
 )
-from dprelease.query.outer_sql.parsing import parse
-from dprelease.query.outer_sql.refused_nodes import (
+from dprelease.query.outer_sql.parsing import (
+    parse,
     refuse_functions_as_names,
     refuse_node,
     refuse_unknown_functions,
