@@ -16,7 +16,7 @@ from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import Integers
 from dprelease.numerics.rounding import exact
 from dprelease.postprocess.share_margins import margin_factor, share_estimates
-from dprelease.query.roles import WITH_COMPANIONS
+from dprelease.query.measurement import WITH_COMPANIONS
 from dprelease.schema.column_spec import QUANTILES
 from dprelease.schema.columns import CutColumn
 from dprelease.schema.model import normalized_name, unused_name

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
-from dprelease.query.roles import Role as Role
+from dprelease.query.measurement import Role as Role
 from dprelease.tables.field_notes import Notes
 
 Texts = Mapping[str, str]

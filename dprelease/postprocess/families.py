@@ -26,10 +26,9 @@ from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.postprocess.partition import Parts, parts_of
 from dprelease.query.grouping.group_keys import Key, KeySpace
-from dprelease.query.measurement import Measurement
+from dprelease.query.measurement import Measurement, Role
 from dprelease.query.quality import Codes
 from dprelease.query.resolve import Query
-from dprelease.query.roles import Role
 from dprelease.system.prefetch import Spread, in_threads
 
 if TYPE_CHECKING:

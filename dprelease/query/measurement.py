@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
 from typing import ClassVar
 
@@ -12,6 +13,26 @@ from dprelease.privacy.unit import Sensitivity
 from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.post import NO_POST_PROCESSING, PostProcessing
 from dprelease.schema.mechanism import MechanismSpec
+
+
+class Role(StrEnum):
+    """The role of a published column."""
+
+    KEY = "key"
+    VALUE = "value"
+    MARGIN = "margin"
+    LOWER = "lower"
+    UPPER = "upper"
+    STANDARD_ERROR = "standard_error"
+    FLAG = "flag"
+    LABEL = "label"
+    QUALITY = "quality"
+    MEASUREMENT = "measurement"
+
+
+WITH_COMPANIONS = ("", "_moe", "_lower", "_upper", "_label", "_unreliable", "_quality")
+"""The endings of the names of a published column and of its companion columns."""
+
 
 DECLARED, IMPLIED = "declared", "implied"
 

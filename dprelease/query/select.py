@@ -16,6 +16,7 @@ from sqlglot import exp
 from dprelease.numerics.rounding import plain_text
 from dprelease.query.expressions.used_columns import unknown_column
 from dprelease.query.expressions.whole import unread_argument_text
+from dprelease.query.measurement import WITH_COMPANIONS
 from dprelease.query.outer_sql.formulas import (
     ENDS,
     Formula,
@@ -25,7 +26,6 @@ from dprelease.query.outer_sql.formulas import (
 from dprelease.query.outer_sql.functions import written_name
 from dprelease.query.outer_sql.identifiers import is_valid_column_name, unused_name
 from dprelease.query.quality import CONFIDENCE
-from dprelease.query.roles import WITH_COMPANIONS
 from dprelease.query.select_nodes import (
     AFTER_NOISE,
     AGGREGATE_NODES,

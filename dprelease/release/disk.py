@@ -38,9 +38,8 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.postprocess.families import Family, FamilyTable, Output, reach_of
 from dprelease.query.forms.single_part import MEASURED
 from dprelease.query.grouping.group_keys import Key, KeySpace
-from dprelease.query.measurement import Measurement
+from dprelease.query.measurement import Measurement, Role
 from dprelease.query.resolve import Query
-from dprelease.query.roles import Role
 from dprelease.schema.load import Declaration
 from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
 from dprelease.statements.coarser import level_above

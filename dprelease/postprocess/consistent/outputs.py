@@ -19,9 +19,8 @@ from dprelease.postprocess.families import (
     Rows,
     reach_of,
 )
-from dprelease.query.measurement import OutputColumn
+from dprelease.query.measurement import OutputColumn, Role
 from dprelease.query.quality import quality_formula
-from dprelease.query.roles import Role
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 
 ADJUSTED = (

@@ -8,8 +8,8 @@ from dprelease.errors.printable import count_text
 from dprelease.postprocess.families import FamilyTable
 from dprelease.query.forms.single_part import MEASURED
 from dprelease.query.grouping.group_keys import Key, KeySpace
+from dprelease.query.measurement import WITH_COMPANIONS
 from dprelease.query.post import NO_POST_PROCESSING
-from dprelease.query.roles import WITH_COMPANIONS
 from dprelease.schema.columns import CutColumn
 from dprelease.schema.model import shorten
 from dprelease.schema.release_parts.summaries import GiniSpec, PublicNumbers, RateSpec, SummarySpec

@@ -30,9 +30,8 @@ from dprelease.postprocess.margins import Estimates
 from dprelease.postprocess.summaries.findings import summary_findings
 from dprelease.postprocess.summaries.inequality import gini_estimates, portable_factor
 from dprelease.query.grouping.group_keys import KeySpace
-from dprelease.query.measurement import OutputColumn
+from dprelease.query.measurement import OutputColumn, Role
 from dprelease.query.quality import CONFIDENCE, UNSURE_DIVISOR, quality_codes
-from dprelease.query.roles import Role
 from dprelease.schema.columns import CutColumn
 from dprelease.schema.release import QuerySpec
 from dprelease.schema.release_parts.limits import QUALITY_LIMITS

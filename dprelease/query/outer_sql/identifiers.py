@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from sqlglot import exp
 
-from dprelease.query.roles import WITH_COMPANIONS
+from dprelease.query.measurement import WITH_COMPANIONS
 from dprelease.schema.field_types import NAME, RESERVED
 from dprelease.schema.table import Table
 
