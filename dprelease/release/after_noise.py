@@ -22,7 +22,7 @@ from dprelease.query.outer_sql.formulas import ENDS, Formula
 from dprelease.query.outer_sql.statement import SplitStatement
 from dprelease.query.resolve import Query
 from dprelease.query.select import PrivateCore
-from dprelease.query.sql_rewrites.refusal import refuse
+from dprelease.query.sql_rewrites.unanswerable import refuse
 from dprelease.query.view import public_table_formulas
 from dprelease.schema.load import Declared
 from dprelease.tables.arrays import float_array

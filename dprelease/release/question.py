@@ -27,8 +27,8 @@ from dprelease.query.outer_sql.parameters import Params
 from dprelease.query.outer_sql.statement import ANSWER, SplitStatement, split_statement
 from dprelease.query.resolve import Query, resolve_one
 from dprelease.query.select import PrivateCore
-from dprelease.query.sql_rewrites.refusal import LONGEST, refuse
 from dprelease.query.sql_rewrites.row_sources import declared_name
+from dprelease.query.sql_rewrites.unanswerable import LONGEST, refuse
 from dprelease.release.after_noise import (
     COUNT_ROWS,
     DeclaredKeys,

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from sqlglot import exp
 
-from dprelease.query.sql_rewrites.refusal import refuse
+from dprelease.query.sql_rewrites.unanswerable import refuse
 
 _SELECTING = ("joins", "where", "having", "qualify", "limit", "distinct", "group")
 

@@ -19,9 +19,8 @@ from dprelease.query.sql_functions import (
     pair_of,
 )
 from dprelease.query.sql_rewrites.key_columns import filled, public_values
-from dprelease.query.sql_rewrites.refusal import quoted, refuse
 from dprelease.query.sql_rewrites.row_forms import case_of, kind_of, number, row_form
-from dprelease.query.sql_rewrites.unanswerable import refuse_unanswerable
+from dprelease.query.sql_rewrites.unanswerable import quoted, refuse, refuse_unanswerable
 from dprelease.query.sql_rewrites.value_ranges import (
     column_declaration,
     date_declaration,

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from dprelease.query.expressions.date_terms import interval_amount
 from dprelease.query.expressions.scalar import UNITS_OF_A_DAY
-from dprelease.query.sql_rewrites.refusal import refuse
+from dprelease.query.sql_rewrites.unanswerable import refuse
 from dprelease.schema.columns import DateColumn, TimestampColumn
 from dprelease.schema.table import Table
 

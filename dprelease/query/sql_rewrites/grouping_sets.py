@@ -16,10 +16,10 @@ from dprelease.errors.printable import count_text
 from dprelease.query.select_nodes import is_interval
 from dprelease.query.sql_rewrites.aggregate_forms import is_aggregate
 from dprelease.query.sql_rewrites.own_nodes import replace_own
-from dprelease.query.sql_rewrites.refusal import quoted, refuse
 from dprelease.query.sql_rewrites.row_forms import number
 from dprelease.query.sql_rewrites.row_sources import Source, resolved, visible
 from dprelease.query.sql_rewrites.sub_queries import sources
+from dprelease.query.sql_rewrites.unanswerable import quoted, refuse
 from dprelease.schema.table import Table
 
 MOST_SETS = 64

@@ -20,8 +20,8 @@ from dprelease.numerics.rounding import plain_text
 from dprelease.query.expressions.nodes import strip_date_cast, undeclared_code
 from dprelease.query.expressions.scalar import UNITS_OF_A_DAY, Kind
 from dprelease.query.sql_rewrites.bounds import ValueRange
-from dprelease.query.sql_rewrites.refusal import LONGEST, quoted, refuse
 from dprelease.query.sql_rewrites.row_forms import kind_of, months, number, row_form
+from dprelease.query.sql_rewrites.unanswerable import LONGEST, quoted, refuse
 from dprelease.query.sql_rewrites.value_ranges import (
     bounded_range,
     date_declaration,

@@ -25,7 +25,7 @@ from dprelease.query.sql_rewrites.date_shifts import (
     refuse_interval,
     shifted_constant,
 )
-from dprelease.query.sql_rewrites.refusal import PLACE, quoted, refuse
+from dprelease.query.sql_rewrites.unanswerable import PLACE, quoted, refuse
 from dprelease.query.sql_rewrites.value_ranges import value_range
 from dprelease.schema.table import Table
 

@@ -11,7 +11,7 @@ from sqlglot import exp
 from dprelease.errors import QueryError
 from dprelease.query.expressions.nodes import operands_of_chain
 from dprelease.query.expressions.used_columns import unknown_column
-from dprelease.query.sql_rewrites.refusal import PLACE, refuse
+from dprelease.query.sql_rewrites.unanswerable import PLACE, refuse
 from dprelease.schema.table import Table
 
 

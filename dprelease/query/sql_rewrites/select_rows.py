@@ -15,7 +15,6 @@ from dprelease.query.join import visible_columns
 from dprelease.query.sql_rewrites.aggregate_forms import AggregateForms, is_aggregate
 from dprelease.query.sql_rewrites.key_columns import key_column
 from dprelease.query.sql_rewrites.own_nodes import own_aggregates, replace_own
-from dprelease.query.sql_rewrites.refusal import PLACE, quoted, refuse
 from dprelease.query.sql_rewrites.row_forms import row_form
 from dprelease.query.sql_rewrites.row_sources import (
     Source,
@@ -25,7 +24,7 @@ from dprelease.query.sql_rewrites.row_sources import (
     visible,
 )
 from dprelease.query.sql_rewrites.sub_queries import sources
-from dprelease.query.sql_rewrites.unanswerable import refuse_unanswerable
+from dprelease.query.sql_rewrites.unanswerable import PLACE, quoted, refuse, refuse_unanswerable
 from dprelease.schema.table import Table
 from dprelease.schema.yaml_text.reader import Plain
 

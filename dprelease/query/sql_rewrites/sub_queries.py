@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dprelease.query.sql_rewrites.refusal import quoted, refuse
 from dprelease.query.sql_rewrites.row_sources import (
     Joined,
     Source,
@@ -20,6 +19,7 @@ from dprelease.query.sql_rewrites.row_sources import (
     resolved,
     visible,
 )
+from dprelease.query.sql_rewrites.unanswerable import quoted, refuse
 from dprelease.schema.table import Table
 
 # The join of a SELECT: with a public table by its key, or with a table about the same people.

@@ -20,7 +20,7 @@ from dprelease.query.expressions.scalar import UNITS_OF_A_DAY
 from dprelease.query.sql_rewrites import bounds
 from dprelease.query.sql_rewrites.bounds import UNBOUNDED, ValueRange
 from dprelease.query.sql_rewrites.date_shifts import shifted_days, truncated_days
-from dprelease.query.sql_rewrites.refusal import clamp_advice, refuse
+from dprelease.query.sql_rewrites.unanswerable import clamp_advice, refuse
 from dprelease.schema.columns import (
     Column,
     DateColumn,
