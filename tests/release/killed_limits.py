@@ -10,13 +10,13 @@ from dprelease.exact import engines
 from dprelease.ledger.ledger import Ledger
 from dprelease.ledger.store import Store
 from dprelease.release import execute, folder
-from dprelease.release.runs import family_run, limit_run, pipeline
+from dprelease.release.runs import family_run, pipeline
 from dprelease.schema.load import read_declaration
 from tests.ledger.crash import stepping
 from tests.processes import ended
 
 STEPS = (
-    (limit_run, ("execute", "read_chosen_limits", "with_chosen_limits")),
+    (pipeline, ("execute", "read_chosen_limits", "with_chosen_limits")),
     (execute, ("open_publication", "copy_declared_files")),
     (engines, ("open_engines",)),
     (family_run, ("streaming", "write_pieces")),
