@@ -259,7 +259,7 @@ def run(
         from dprelease.release.run_result import publish
 
         if audit is not None:  # most runs name no audit, and the module that reads one loads slowly
-            from dprelease.release.audit_check import with_audit
+            from dprelease.release.run_options import with_audit
 
             declaration = with_audit(declaration, audit)
         declaration = with_signing_key(declaration, key_of(key, passphrase_file))

@@ -213,8 +213,8 @@ class Release(Summarized):
         output, key, audit = (options.get(name) for name in ("output", "key", "audit"))
         check_paths(output, key, audit)
         from dprelease.exact.engines import frame_of, refuse_unknown_frames
-        from dprelease.release.audit_check import with_audit
         from dprelease.release.run_options import (
+            with_audit,
             with_engine,
             with_party,
             with_signing_key,

@@ -31,7 +31,7 @@ from dprelease.documents.encoding import canonical, sha256
 from dprelease.documents.json_schemas import render_schema as schema_of
 from dprelease.errors import DpReleaseError
 from dprelease.query.aggregates.sum import Sum
-from dprelease.release.audit_check import with_audit
+from dprelease.release.run_options import with_audit
 from dprelease.schema.load import read_declaration
 from dprelease.signatures.sshsig import AUDITS, Signature
 from tests.auditing.build import IDS, read_release

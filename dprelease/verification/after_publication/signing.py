@@ -12,7 +12,7 @@ from dprelease.documents.encoding import SIGNATURE, canonical
 from dprelease.errors import OutputError, SignatureError, VerificationError, raise_all
 from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
-from dprelease.release.audit_check import read_audit
+from dprelease.release.run_options import read_audit
 from dprelease.signatures.keys import SigningKey
 from dprelease.signatures.sshsig import AUDITS, MANIFESTS, Signature
 from dprelease.system.files import reason_of
