@@ -49,8 +49,7 @@ from dprelease.tables.published_tables import to_arrow
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dprelease.release.exporting import Exports
-    from dprelease.release.kinds import PlannedRelease
+    from dprelease.release.kinds import Exports, PlannedRelease
     from dprelease.signatures.keys import SigningKey
 
 logger = logging.getLogger("dprelease")

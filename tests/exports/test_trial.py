@@ -21,8 +21,7 @@ from dprelease.errors import DpReleaseError, OutputError, State
 from dprelease.exports.trial import MOST_ROWS, blank_release, max_bytes
 from dprelease.ledger.ledger import Ledger
 from dprelease.release.accounts import account_of
-from dprelease.release.exporting import Exports
-from dprelease.release.kinds import plan_release
+from dprelease.release.kinds import Exports, plan_release
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
 from dprelease.schema.release_parts import format_names
