@@ -18,7 +18,7 @@ from dprelease.query.grouping.places import Places
 from dprelease.query.grouping.private_keys import UNKNOWN
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
-from dprelease.schema.columns import CutColumn, IntegerColumn
+from dprelease.schema.columns import CutColumn
 from dprelease.statements.allocated_areas import allocated_rows_sql
 from dprelease.statements.bounding import Ctes, limited_count_ctes, limited_row_ctes
 from dprelease.statements.coarser import FINEST_RELATION, containing_cell_sql
@@ -27,6 +27,7 @@ from dprelease.statements.layers import (
     cut_case_sql,
     grouped_names,
     grouping_columns,
+    has_text_ids,
     physical_types,
     typed_column_sql,
     typed_rows_sql,
@@ -369,7 +370,7 @@ class Compiler:
         if unit.id is not None:
             groups = PrivacyUnit(unit.id, unit.most_groups)
             bounded = limited_count_ctes(
-                groups, UNKNOWN, text=self._has_text_ids(), text_cells=True
+                groups, UNKNOWN, text=has_text_ids(self.query), text_cells=True
             )
         last = "SELECT cell, count(*) AS n\nFROM kept GROUP BY cell"
         return self._statement_sql([("coded", coded), *bounded, ("", last)])
@@ -391,12 +392,7 @@ class Compiler:
             bounded = [("kept", "SELECT * FROM coded")]
         elif read:
             names = [f"v{j}" for j in read]
-            bounded = limited_row_ctes(unit, names, self.space.size, text=self._has_text_ids())
+            bounded = limited_row_ctes(unit, names, self.space.size, text=has_text_ids(self.query))
         else:
-            bounded = limited_count_ctes(unit, self.space.size, text=self._has_text_ids())
+            bounded = limited_count_ctes(unit, self.space.size, text=has_text_ids(self.query))
         return [("coded", coded), *bounded]
-
-    def _has_text_ids(self) -> bool:
-        """Return whether the ids of privacy units are texts."""
-        unit = self.query.unit.id
-        return unit is not None and not isinstance(self.columns[unit], IntegerColumn)

@@ -138,6 +138,12 @@ def physical_types(query: Query, own: StoredTypes, joined: StoredTypes) -> dict[
     return types | {name: formula.physical for name, formula in query.formulas.items()}
 
 
+def has_text_ids(query: Query) -> bool:
+    """Return whether the ids of privacy units are texts."""
+    unit = query.unit.id
+    return unit is not None and not isinstance(query.table.columns[unit], IntegerColumn)
+
+
 def grouping_columns(query: Query) -> frozenset[str]:
     """Return the stored category columns that the query uses only for grouping.
 

@@ -30,9 +30,8 @@ from dprelease.exact.spark.pieces import bucket_count, cores_of
 from dprelease.exact.spark.spark_input import SparkSources, TaskInput
 from dprelease.query.resolve import Query
 from dprelease.query.scans.scan_planning import SharedSource
-from dprelease.schema.columns import IntegerColumn
 from dprelease.statements.coded_rows import CompiledRows, CompiledScan, compile_rows
-from dprelease.statements.layers import SOURCE
+from dprelease.statements.layers import SOURCE, has_text_ids
 from dprelease.statements.partial import PartialQuery, compile_partial
 
 if TYPE_CHECKING:
@@ -237,12 +236,6 @@ def job_over_stored_rows(
 
 def _value_columns(query: Query) -> tuple[str, ...]:
     return tuple(f"v{j}" for j, m in enumerate(query.measurements) if m.aggregate.reads_values)
-
-
-def has_text_ids(query: Query) -> bool:
-    """Return whether ids are texts."""
-    unit = query.unit.id
-    return unit is not None and not isinstance(query.table.columns[unit], IntegerColumn)
 
 
 def _stored_inputs(
