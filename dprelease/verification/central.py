@@ -34,7 +34,6 @@ from dprelease.privacy.guarantee import Guarantee
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
 from dprelease.tables import formats
-from dprelease.verification.certificate_findings import certify_claims
 from dprelease.verification.export_checks import check_exports, check_formats
 from dprelease.verification.family_checks import check_families
 from dprelease.verification.manifest_comparison import (
@@ -46,6 +45,7 @@ from dprelease.verification.manifest_comparison import (
 from dprelease.verification.published.published_cells import may_be_published
 from dprelease.verification.published_keys import has_keys
 from dprelease.verification.recorded_noise import (
+    certify_claims,
     is_declared_noise,
     is_recorded_choice,
     recorded_law,

@@ -19,7 +19,6 @@ from dprelease.planning.local_plan import LocalColumn, LocalPlan
 from dprelease.query.local_records import RecordColumn, Records
 from dprelease.tables import formats
 from dprelease.verification.central import add_second_opinion
-from dprelease.verification.certificate_findings import certify_claims
 from dprelease.verification.export_checks import check_exports, check_formats
 from dprelease.verification.manifest_comparison import (
     check_rebuilt,
@@ -28,6 +27,7 @@ from dprelease.verification.manifest_comparison import (
     recompute_guarantee,
 )
 from dprelease.verification.recorded_noise import (
+    certify_claims,
     is_declared_noise,
     is_recorded_choice,
     recorded_law,

@@ -27,10 +27,10 @@ from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
 from dprelease.tables import formats
 from dprelease.verification.central import add_second_opinion
-from dprelease.verification.certificate_findings import certify_claims
 from dprelease.verification.manifest_comparison import check_rebuilt, match_measurements
 from dprelease.verification.published_keys import has_keys, has_nulls
 from dprelease.verification.recorded_noise import (
+    certify_claims,
     is_declared_noise,
     is_recorded_choice,
     recorded_law,
