@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 from dprelease.documents.encoding import NAME
 from dprelease.documents.local_manifest import LocalManifest
@@ -37,11 +39,45 @@ from dprelease.schema.release_parts.format_names import (
     in_order,
     suggest_format,
 )
-from dprelease.verification.after_publication.sidecar_paths import sidecar_path
+from dprelease.system.renaming import rename_new
 from dprelease.verification.central import recorded_columns, recorded_families
 from dprelease.verification.manifest_reader import Rehearsal, read_any_manifest, read_sealed
 from dprelease.verification.report import Report, resolve_declaration
 from dprelease.verification.verify import check_files
+
+
+def sidecar_path(folder: Path, ending: str) -> Path:
+    """Return a path next to a folder: the name of the folder with an ending.
+
+    The path is relative if `folder` is relative, except for "." and "..", which have no name: for
+    them the path is absolute.
+    """
+    whole = folder.resolve()
+    parent = whole.parent if folder.name in ("", "..") else folder.parent
+    return parent / f"{whole.name}{ending}"
+
+
+def write_file_atomically(path: Path, data: bytes, *, replace: bool) -> None:
+    """Write a file by a rename, so that an interruption never leaves a partial file.
+
+    Raises FileExistsError if the path exists and `replace` is false. Raises OSError if writing
+    fails.
+    """
+    name = path.with_name(f".{path.name}-{uuid4().hex}")
+    try:
+        with name.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if replace:
+            os.replace(name, path)
+        else:
+            rename_new(name, path)
+    except BaseException:
+        with suppress(OSError):
+            name.unlink()
+        raise
+
 
 ENDING = "-exports"
 

@@ -27,7 +27,7 @@ from dprelease.query.local_records import resolve_records
 from dprelease.report.accuracy.truth_files import TruthFiles
 from dprelease.report.facts import Facts
 from dprelease.report.source import Checks
-from dprelease.verification.after_publication.sidecar_paths import (
+from dprelease.verification.after_publication.export_copy import (
     sidecar_path,
     write_file_atomically,
 )
