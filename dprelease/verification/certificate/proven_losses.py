@@ -32,13 +32,13 @@ from dprelease.verification.certificate.neighbour_blocks import (
     ShiftedLaw,
     Tails,
 )
-from dprelease.verification.certificate.offset_moments import OffsetMoments
-from dprelease.verification.certificate.stable_losses import StableLosses
-from dprelease.verification.certificate.summed_tails import (
+from dprelease.verification.certificate.offset_weights import (
     LARGEST_SCALE,
+    OffsetMoments,
     SummedTails,
     falling_loss,
 )
+from dprelease.verification.certificate.stable_losses import StableLosses
 
 FALLING = (
     "log-concave masses on the integers: losses fall from one to the next, and the move by the "

@@ -27,8 +27,8 @@ from dprelease.verification.certificate.composed_losses import (
 from dprelease.verification.certificate.kinds import vector_kinds_of
 from dprelease.verification.certificate.loss_masses import LossMasses
 from dprelease.verification.certificate.neighbour_blocks import BlockOptions
+from dprelease.verification.certificate.offset_weights import SummedTails
 from dprelease.verification.certificate.proven_losses import proven_losses
-from dprelease.verification.certificate.summed_tails import SummedTails
 from tests.covering import examples
 from tests.mechanisms.laws import independent_mass, law_of
 from tests.reference.read import number, rows
