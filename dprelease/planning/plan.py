@@ -48,7 +48,7 @@ from dprelease.planning.notes.published_columns import (
     column_to_json,
     published_columns,
 )
-from dprelease.planning.notes.warnings import declaration_warnings, negligible_noise_warnings
+from dprelease.planning.notes.warnings import guarantee_warnings, negligible_noise_warnings
 from dprelease.planning.quantile_target import (
     path_width,
     quantile_error,
@@ -367,7 +367,7 @@ def make_plan(
         raise BudgetError("DP-BUDGET-004", place=place_of("", ""), reason=reason)
     warnings = (
         *invariant_warnings(guarantee.invariants),
-        *declaration_warnings(queries, guarantee),
+        *guarantee_warnings(queries, guarantee),
         *negligible_noise_warnings(without_invariants(columns)),
     )
     return Plan(columns, guarantee, limit, warnings)

@@ -11,9 +11,9 @@ from dprelease.errors import DataError, DeclarationError, DpReleaseError, raise_
 from dprelease.errors.argument_types import checked_methods
 from dprelease.errors.printable import count_text
 from dprelease.planning.invariant_plans import invariant_warnings
-from dprelease.planning.notes.declaration_warnings import declaration_warnings
 from dprelease.planning.notes.limit_choices import private_limit_texts
 from dprelease.planning.notes.notes import Note, notes, share_note
+from dprelease.planning.notes.warnings import declaration_warnings
 from dprelease.query.unread import unreadable_table_errors
 from dprelease.query.view import schema_errors
 from dprelease.release.kinds import plan_release
