@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from dprelease.query import quoting
 from dprelease.query.expressions.computed_order import computation_levels, with_input_columns
@@ -27,7 +26,6 @@ from dprelease.statements.values.physical import DECLARED_AS, SMALL_INTEGERS, ba
 SOURCE, JOINED = "dp_source", "dp_joined"
 """The relation of the queried table, and the relation of the table joined to it."""
 
-NO_TYPES: Mapping[str, str] = MappingProxyType({})
 
 StoredTypes = Mapping[str, str]
 """The engine's types of stored columns, by column name."""

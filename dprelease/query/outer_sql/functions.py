@@ -131,10 +131,3 @@ def written_name(node: exp.Expr) -> str:
     """Return the name of a function or a clause as a message shows it."""
     name = function_name(node) if isinstance(node, exp.Func) else ""
     return ("string_agg" if name == "listagg" else name or str(node.key)).upper()
-
-
-def is_aggregate_call(node: exp.Expr) -> bool:
-    """Return whether a node calls an aggregate or a window function."""
-    return isinstance(node, exp.AggFunc) or (
-        isinstance(node, exp.Func) and function_name(node) in AGGREGATES | WINDOW_FUNCTIONS
-    )
