@@ -29,14 +29,14 @@ from dprelease.query.aggregates.aggregate import Aggregate
 from dprelease.query.grouping.group_keys import KeySpace
 from dprelease.query.resolve import Query
 from dprelease.statements.coarser import FINEST_RELATION, LEVEL_RELATION, level_above
-from dprelease.statements.compiled_statements import CompiledQuery, KeyTable
-from dprelease.statements.finest_cells import (
+from dprelease.statements.compiled_queries import (
     FinestRows,
     compile_finest,
     compile_finest_rows,
     compile_level,
     compile_of_finest,
 )
+from dprelease.statements.compiled_statements import CompiledQuery, KeyTable
 
 if TYPE_CHECKING:
     import duckdb

@@ -13,9 +13,8 @@ from dprelease.query.aggregates.aggregate import narrow_aggregate
 from dprelease.query.aggregates.quantile import Quantile
 from dprelease.query.resolve import Contributions, Query
 from dprelease.statements.bounding import contributions_sql
-from dprelease.statements.compiled_queries import compile_rows_within_limits
+from dprelease.statements.compiled_queries import compile_finest, compile_rows_within_limits
 from dprelease.statements.compiled_statements import CompiledQuery
-from dprelease.statements.finest_cells import compile_finest
 
 
 class EngineOfIds(Engine):
