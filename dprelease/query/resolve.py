@@ -18,9 +18,8 @@ from dprelease.query.grouping import group_keys
 from dprelease.query.grouping.family_keys import FamilyKeys, family_keys
 from dprelease.query.grouping.group_keys import Key, KeySpace, key_of
 from dprelease.query.grouping.private_keys import COMPOSITE, UNKNOWN, PrivateKeys, private_kind
-from dprelease.query.join import Join
 from dprelease.query.measurement import Measurement, OutputColumn
-from dprelease.query.view import View, Views
+from dprelease.query.view import Join, View, Views
 from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.mechanism import MechanismSpec
 from dprelease.schema.release import Limits, QuerySpec

@@ -13,8 +13,8 @@ from dprelease.query import quoting
 from dprelease.query.expressions.computed_order import computation_levels, with_input_columns
 from dprelease.query.expressions.used_columns import Formulas
 from dprelease.query.grouping.group_keys import Key
-from dprelease.query.join import Join, comparison_type
 from dprelease.query.resolve import Query
+from dprelease.query.view import Join, comparison_type
 from dprelease.schema.columns import CategoryColumn, Column, CutColumn, IntegerColumn, is_stored
 from dprelease.schema.table import Table
 from dprelease.statements.allocated_areas import allocating_columns

@@ -11,7 +11,6 @@ from sqlglot import exp
 
 from dprelease.errors import QueryError
 from dprelease.query.expressions.whole import unread_argument_text
-from dprelease.query.join import visible_columns
 from dprelease.query.sql_rewrites.aggregate_forms import AggregateForms, is_aggregate
 from dprelease.query.sql_rewrites.key_columns import key_column
 from dprelease.query.sql_rewrites.own_nodes import own_aggregates, replace_own
@@ -25,6 +24,7 @@ from dprelease.query.sql_rewrites.row_sources import (
 )
 from dprelease.query.sql_rewrites.sub_queries import sources
 from dprelease.query.sql_rewrites.unanswerable import PLACE, quoted, refuse, refuse_unanswerable
+from dprelease.query.view import visible_columns
 from dprelease.schema.table import Table
 from dprelease.schema.yaml_text.reader import Plain
 
