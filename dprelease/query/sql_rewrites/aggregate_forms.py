@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -331,3 +331,40 @@ def _complement(node: exp.Expr, part: exp.Expr) -> exp.Expr:
     if value is None or not 0 <= value <= 1:
         refuse(node, "its fraction is no number from 0 to 1", "write a constant such as 0.5")
     return exp.Literal.number(plain_text(Fraction(1) - value))
+
+
+def own_aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the aggregates of rows in an expression, without those of windows and sub-queries."""
+    if isinstance(node, exp.Query):
+        return
+    if is_aggregate(node):
+        yield node
+        return
+    for part in node.iter_expressions():
+        if isinstance(node, exp.Window) and part is node.this:
+            for inner in part.iter_expressions():
+                yield from own_aggregates(inner)
+        else:
+            yield from own_aggregates(part)
+
+
+def replace_own(
+    node: exp.Expr,
+    replacement: Callable[[exp.Expr], exp.Expr | None],
+    *,
+    is_key: bool = False,
+) -> None:
+    """Replace the outermost nodes of an expression for which there is a replacement.
+
+    Nested queries stay, and so do the functions of windows, whose arguments are replaced. Keys
+    inside of aggregates are values of rows, and stay as well.
+    """
+    if isinstance(node, exp.Query) or (is_key and is_aggregate(node)):
+        return
+    function = node.parent.this if isinstance(node.parent, exp.Window) else None
+    found = None if node is function else replacement(node)
+    if found is None:
+        for part in list(node.iter_expressions()):
+            replace_own(part, replacement, is_key=is_key)
+    elif found is not node:
+        node.replace(found)

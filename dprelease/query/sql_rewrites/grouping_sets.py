@@ -14,8 +14,7 @@ from sqlglot import exp
 from dprelease.errors import QueryError
 from dprelease.errors.printable import count_text
 from dprelease.query.select_nodes import is_interval
-from dprelease.query.sql_rewrites.aggregate_forms import is_aggregate
-from dprelease.query.sql_rewrites.own_nodes import replace_own
+from dprelease.query.sql_rewrites.aggregate_forms import is_aggregate, replace_own
 from dprelease.query.sql_rewrites.row_forms import number
 from dprelease.query.sql_rewrites.row_sources import Source, resolved, visible
 from dprelease.query.sql_rewrites.sub_queries import sources

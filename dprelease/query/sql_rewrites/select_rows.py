@@ -11,9 +11,13 @@ from sqlglot import exp
 
 from dprelease.errors import QueryError
 from dprelease.query.expressions.whole import unread_argument_text
-from dprelease.query.sql_rewrites.aggregate_forms import AggregateForms, is_aggregate
+from dprelease.query.sql_rewrites.aggregate_forms import (
+    AggregateForms,
+    is_aggregate,
+    own_aggregates,
+    replace_own,
+)
 from dprelease.query.sql_rewrites.key_columns import key_column
-from dprelease.query.sql_rewrites.own_nodes import own_aggregates, replace_own
 from dprelease.query.sql_rewrites.row_forms import row_form
 from dprelease.query.sql_rewrites.row_sources import (
     Source,
