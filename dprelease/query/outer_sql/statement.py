@@ -18,7 +18,7 @@ from sqlglot import exp
 from dprelease.errors.suggestions import nearest
 from dprelease.query.expressions.whole import dropped_word_text, unwritten_word_text
 from dprelease.query.outer_sql.identifiers import use_declared_spelling
-from dprelease.query.outer_sql.null_safe import replace_fallible
+from dprelease.query.outer_sql.null_safe import check_scalar_queries, replace_fallible
 from dprelease.query.outer_sql.parameters import (
     Params,
     insert_parameters,
@@ -30,7 +30,6 @@ from dprelease.query.outer_sql.parsing import (
     refuse_node,
     refuse_unknown_functions,
 )
-from dprelease.query.outer_sql.scalar_queries import check_scalar_queries
 from dprelease.query.outer_sql.syntax import unlisted_nodes
 from dprelease.query.quality import CONFIDENCE
 from dprelease.query.select import CoreReader, PrivateCore
