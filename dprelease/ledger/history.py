@@ -14,7 +14,7 @@ from typing import Any
 
 from dprelease.errors import LedgerError, SignatureError
 from dprelease.ledger import signed_entries
-from dprelease.ledger.account import Account
+from dprelease.ledger.account import Account, Charge
 from dprelease.ledger.chain import Entry
 from dprelease.ledger.holder import Process
 from dprelease.ledger.periods import parse_utc_time
@@ -254,3 +254,24 @@ def lock_paths(ledger: Path) -> dict[str, Path]:
 def _lock_prefix(ledger: Path) -> str:
     """Return the beginning of the names of all lock files of a ledger."""
     return f".{ledger.name}-"
+
+
+def invariants_record(charge: Charge) -> dict[str, Any]:
+    """Return the keys of a charge's record on exactly published tables; empty if there are none."""
+    if not charge.exactly:
+        return {}
+    return {"invariants": [*charge.invariants], "functions": dict(charge.exactly)}
+
+
+def refuse_changed_functions(state: State, charge: Charge, ledger: str) -> None:
+    """Raise LedgerError DP-LEDGER-022 if a name meant another function in an earlier charge.
+
+    Entries of earlier versions record no functions. After such entries, all charges must have the
+    function that is first recorded for the name.
+    """
+    known: dict[str, str] = {}
+    for past_charge in state.all_charges(charge.table):
+        known |= past_charge.get("functions") or {}
+    for name, function in charge.exactly:
+        if known.setdefault(name, function) != function:
+            raise LedgerError("DP-LEDGER-022", name=ledger, table=charge.table, invariant=name)

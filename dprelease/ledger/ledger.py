@@ -28,14 +28,15 @@ from dprelease.ledger.account import (
     invariant_error,
 )
 from dprelease.ledger.chain import Entry
-from dprelease.ledger.functions import invariants_record, refuse_changed_functions
 from dprelease.ledger.history import (
     ImpossibleEntryError,
     Reservation,
     State,
+    invariants_record,
     lock_path,
     lock_paths,
     open_period,
+    refuse_changed_functions,
 )
 from dprelease.ledger.holder import Process
 from dprelease.ledger.periods import parse_utc_time

@@ -169,7 +169,7 @@ def charge_outlooks(ledger: Ledger, state: State, charges: Sequence[Charge]) -> 
 
     Raises the same LedgerErrors as `ledger_outlooks`.
     """
-    from dprelease.ledger.functions import refuse_changed_functions
+    from dprelease.ledger.history import refuse_changed_functions
 
     priced = [ledger.with_cost(state.accounts, charge) for charge in charges]
     for charge in charges:
