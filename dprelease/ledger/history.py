@@ -15,10 +15,9 @@ from typing import Any
 from dprelease.errors import LedgerError, SignatureError
 from dprelease.ledger import signed_entries
 from dprelease.ledger.account import Account, Charge
-from dprelease.ledger.chain import Entry
+from dprelease.ledger.chain import CANCEL, COMMIT, OPEN, RESERVE, SIGNERS, Entry, problem_of
 from dprelease.ledger.holder import Process
 from dprelease.ledger.periods import parse_utc_time
-from dprelease.ledger.steps import CANCEL, COMMIT, OPEN, RESERVE, SIGNERS, problem_of
 from dprelease.signatures.signers import Signers
 from dprelease.system.forks import Maker
 from dprelease.system.locks import Lock, is_held

@@ -27,7 +27,17 @@ from dprelease.ledger.account import (
     fits_unused_budget,
     invariant_error,
 )
-from dprelease.ledger.chain import Entry
+from dprelease.ledger.chain import (
+    CANCEL,
+    COMMIT,
+    OPEN,
+    PUBLISH,
+    READ,
+    RESERVE,
+    SIGNERS,
+    Entry,
+    problem_of,
+)
 from dprelease.ledger.history import (
     ImpossibleEntryError,
     Reservation,
@@ -41,7 +51,6 @@ from dprelease.ledger.history import (
 from dprelease.ledger.holder import Process
 from dprelease.ledger.periods import parse_utc_time
 from dprelease.ledger.signed_entries import signers_without_local_times
-from dprelease.ledger.steps import CANCEL, COMMIT, OPEN, PUBLISH, READ, RESERVE, SIGNERS, problem_of
 from dprelease.ledger.store import Store, damage_error, write_error
 from dprelease.privacy.event import Event
 from dprelease.signatures.sshsig import ENTRIES, fingerprint

@@ -16,9 +16,8 @@ from datetime import datetime
 from functools import lru_cache
 
 from dprelease.errors import SignatureError
-from dprelease.ledger.chain import Entry, signed_text
+from dprelease.ledger.chain import SIGNERS, Entry, signed_text
 from dprelease.ledger.periods import parse_utc_time
-from dprelease.ledger.steps import SIGNERS
 from dprelease.signatures.signers import Signers, signers_of
 from dprelease.signatures.sshsig import ENTRIES, Signature, fingerprint
 

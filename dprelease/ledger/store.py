@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from dprelease.errors import LedgerError
 from dprelease.ledger.chain import (
     FIRST_DIGEST,
+    SIGNERS,
     Entry,
     canonical_json_text,
     entry_digest,
@@ -27,7 +28,6 @@ from dprelease.ledger.chain import (
     signed_text,
 )
 from dprelease.ledger.form import is_entry
-from dprelease.ledger.steps import SIGNERS
 from dprelease.signatures.sshsig import ENTRIES
 from dprelease.system.files import NotRegularFile, reason_of, refuse_side_files
 from dprelease.system.forks import Maker, can_use_ledgers, parent_only

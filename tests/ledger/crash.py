@@ -19,8 +19,8 @@ from pathlib import Path
 
 from dprelease.documents.ledger_record import LedgerRecord
 from dprelease.exact import engines
+from dprelease.ledger.chain import READ
 from dprelease.ledger.ledger import Ledger
-from dprelease.ledger.steps import READ
 from dprelease.ledger.store import Store
 from dprelease.release import charging, execute
 from dprelease.release import folder as staged

@@ -27,8 +27,8 @@ from dprelease.errors import State
 from dprelease.errors.state import ADVICE_IF_PUBLISHED
 from dprelease.exact.duckdb import Engine
 from dprelease.ledger.account import Account
+from dprelease.ledger.chain import READ
 from dprelease.ledger.ledger import Ledger
-from dprelease.ledger.steps import READ
 from dprelease.release import kinds
 from tests.processes import ended
 from tests.release.build import RELEASE, SCHEMA, write

@@ -67,10 +67,10 @@ def signers_of_ledger(path: Path, record: ReleaseManifest) -> TrustedSigners | N
 
     Problems with the ledger are reported by other checks.
     """
+    from dprelease.ledger.chain import RESERVE, SIGNERS
     from dprelease.ledger.ledger import Ledger
     from dprelease.ledger.periods import parse_utc_time
     from dprelease.ledger.signed_entries import signers_of_entry
-    from dprelease.ledger.steps import RESERVE, SIGNERS
 
     name = None if record.paid_by is None else record.paid_by.reservation
     signers = None
