@@ -265,6 +265,11 @@ def invariants_record(charge: Charge) -> dict[str, Any]:
 def refuse_changed_functions(state: State, charge: Charge, ledger: str) -> None:
     """Raise LedgerError DP-LEDGER-022 if a name meant another function in an earlier charge.
 
+    Exactly published tables are not charged to any budget. If the results of two functions were
+    published under one name, a reader could subtract them, and would know exactly how many rows a
+    condition, a computed column or a limit leaves out. The owner of the budget has allowed only one
+    function with this name.
+
     Entries of earlier versions record no functions. After such entries, all charges must have the
     function that is first recorded for the name.
     """

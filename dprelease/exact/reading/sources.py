@@ -249,6 +249,8 @@ def locate_errors(tables: Sequence[EngineTable], *, is_read: bool = True) -> Ite
     try:
         yield
     except DataError as error:
+        # Code that checks types knows only the name of a column, because it also checks views and
+        # frames.
         place = _error_place(error, tables, is_read) if error.place == Place() else None
         if place is not None:
             error.set_place(place)

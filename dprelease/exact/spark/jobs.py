@@ -1,4 +1,10 @@
-"""Build the jobs of Spark: their tasks, the rows that tasks read, and who adds up their sums."""
+"""Build the jobs of Spark: their tasks, the rows that tasks read, and who adds up their sums.
+
+If privacy units have ids, rows are sent to the task of their privacy unit. The task that reads a
+row converts its keys to codes, and sends the codes and the values. Rows of two joined tables about
+people are sent as stored, because they are joined after they are grouped by privacy unit. Rows with
+private keys are also sent as stored, because these keys are texts.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 A run must not fail after it is charged, so no operation over noised values may raise an error. Each
 operation that can fail becomes a macro. The macro evaluates its operands once, outside of TRY,
 which takes no aggregates, window functions or sub-queries; then it computes the operation inside of
-TRY. Other functions are written in the same way where they are used.
+TRY. Other functions are written in the same way where they are used. A sub-query in the place of
+one value is NULL if it has several rows.
 """
 
 from __future__ import annotations
