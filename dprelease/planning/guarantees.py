@@ -64,6 +64,8 @@ def guarantee_of(vectors: Sequence[PricedVector], spec: BudgetSpec) -> Guarantee
         accountant = "zcdp"
         rho, exempt = approximate_rho_of(vectors)
         if math.isfinite(rho) and exempt < budget.delta:
+            # Both bounds hold. The rest of delta is rounded down, because a delta that is too large
+            # would give an epsilon that is too small.
             epsilon = min(epsilon, zcdp_epsilon(rho, round_down(budget.delta - exempt)))
     return Guarantee(
         epsilon=epsilon,
@@ -104,6 +106,7 @@ def meets_budget(guarantee: Guarantee, spec: BudgetSpec) -> bool:
         return guarantee.rho is not None and guarantee.rho <= spec.rho
     if spec.epsilon is not None:
         return guarantee.epsilon <= spec.epsilon
+    # Without an amount, columns declare their own, which may add up to more than any budget.
     return guarantee.epsilon <= LARGEST_EPSILON
 
 

@@ -362,6 +362,7 @@ def make_plan(
     mechanisms = spend_budget(share, noises, limit, unlimited=is_open, known=known)
     columns = _planned_columns(queries, zip(mechanisms, origins, strict=True))
     guarantee = guarantee_of_columns(columns, budget)
+    # Once more for all columns together: the search for scales only found that each step fits.
     if not meets_budget(guarantee, budget):
         reason = f"all columns together cost epsilon {guarantee.epsilon:.4g}"
         raise BudgetError("DP-BUDGET-004", place=place_of("", ""), reason=reason)

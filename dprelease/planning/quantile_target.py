@@ -120,6 +120,7 @@ def least_rows_inside(aggregate: Quantile, mechanism: Randomizer) -> int:
     of a value outside is p / (1 - p) = N e^((s - 1 - n) / scale). Maxima are the reverse.
     """
     odds = float(aggregate.miss / (1 - aggregate.miss))
+    # The last factor covers the rounding of floats, so that the number of rows is never too small.
     beyond = math.log(aggregate.candidates / odds) * mechanism.scale * (1 + 2**-40)
     return abs(rank_shift(aggregate, mechanism)) - 1 + math.ceil(beyond)
 
