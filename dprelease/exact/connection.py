@@ -27,6 +27,7 @@ CONNECTION_OPTIONS: Config = {
 """Options of every connection: no extension is loaded, no variable of a caller is read, and rows
 come in the order of their source, so that replayed bits give the same records again."""
 
+# The time zone of the machine must not decide on which day a row counts.
 READING_SETTINGS = {"TimeZone": "UTC", "parquet_metadata_cache": "true"}
 """Settings for reading. With the cache, the metadata of a Parquet file is read only once, and not
 again for its names, its types and every statement."""
@@ -50,6 +51,8 @@ def open_connection(scratch: Path, settings: Settings) -> Iterator[duckdb.DuckDB
         try:
             with defer_signals():  # a signal must not lose a connection that nothing closes yet
                 link = _connect(
+                    # By default the engine spills rows into the current folder, where a killed
+                    # process leaves them.
                     {**CONNECTION_OPTIONS, **settings.config, "temp_directory": str(scratch)}
                 )
                 held.append(link)

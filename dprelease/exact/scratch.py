@@ -93,6 +93,7 @@ def folders_with_prefix(parent: Path, prefix: str) -> list[Path]:
         for entry in entries:
             if entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False):
                 with contextlib.suppress(OSError):
+                    # In a shared temporary folder, other users have folders of this name, too.
                     if entry.stat(follow_symlinks=False).st_uid == os.getuid():
                         folders.append(Path(entry.path))
     return folders

@@ -107,6 +107,8 @@ class Store:
         with _open_connection(path, "rwc") as connection:
             store = cls(path, connection)
             with store.transaction():
+                # Asked inside the transaction: another process may have created the ledger just
+                # now.
                 if store._read_integer("PRAGMA application_id") == APPLICATION_ID:
                     return
                 if store._read_integer("SELECT count(*) FROM sqlite_schema"):
@@ -326,6 +328,7 @@ def _connection(path: Path, mode: str) -> sqlite3.Connection:
 def _configure(path: Path, connection: sqlite3.Connection) -> None:
     """Set the limits, the journal and the safety options of a connection."""
     with _translate_errors(path):
+        # A text in a file of unknown origin must not fill the memory.
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
         mode = connection.execute("PRAGMA journal_mode = DELETE").fetchone()[0]
         # EXTRA also syncs the folder when the journal is removed. Otherwise a power failure could

@@ -157,6 +157,7 @@ def _would_read_target(folder: Path, pattern: str, target: Path, written: Iterab
     """
     if os.path.isfile(folder / pattern):  # Path.is_file raises for a name that is too long
         return False
+    # Resolved, because a link would let a source be in the folder under another name.
     end = os.path.realpath(target)
     begin, marked = _split_pattern(pattern)
     root = os.path.realpath(folder.joinpath(*begin))

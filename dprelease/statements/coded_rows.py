@@ -166,6 +166,7 @@ def compile_rows(
     named = ", ".join(f"{expression} AS r{i}" for i, expression in enumerate(expressions) if i)
     cells = [columns[query.name].cells for query in sources.queries]
     has_a_cell = " OR ".join(f"r{cell} IS NOT NULL" for cell in cells)
+    # A row without an id belongs to no person, so no limit would hold for it.
     rows = f"SELECT id, {named} FROM coded WHERE id IS NOT NULL"
     last = f"SELECT * FROM ({rows}) WHERE {has_a_cell}"
     return CompiledRows(coded.statement(last), len(expressions), coded.key_tables, columns)

@@ -295,6 +295,8 @@ def joined_rows_sql(query: Query, joined: StoredTypes) -> str:
         [f"{key} IS NOT NULL" for key in keys] + _matching_key_conditions(query, join)
     )
     column_list = ", ".join(quoting.identifier(name) for name in names)
+    # Also if the keys were found to be unique: a duplicate that came since would multiply the rows
+    # of people, beyond their limits.
     once = "" if join.by_unit else f" QUALIFY count(*) OVER (PARTITION BY {', '.join(keys)}) = 1"
     return f"SELECT {column_list} FROM ({rows}) typed WHERE {known}{once}"
 

@@ -94,6 +94,7 @@ def check_central(report: Report, record: manifest.Manifest) -> RebuiltRelease |
     for name in guarantee.invariants:
         report.notes.append(f"outside the guarantee, published exactly: {name}")
     plan = Plan(columns, guarantee, budget_of(declaration.spec.budget), tables_alone=alone)
+    # A rehearsal charges no ledger.
     paid = None if report.rehearsal else ledger_record(declaration, record.ledger)
     check_formats(report, declaration, record.exports)
     metadata = metadata_of(declaration, queries, families)
@@ -103,6 +104,8 @@ def check_central(report: Report, record: manifest.Manifest) -> RebuiltRelease |
         check_exports(report, aggregate_metadata(metadata, families, declaration.spec.wide), record)
         add_second_opinion(report, [column.event for column in without_invariants(columns)], alone)
     if report.certify:
+        # The events are those of the tables alone. Limits that were chosen privately have a release
+        # of their own.
         claimed = record.guarantee if record.limits is None else record.limits.tables
         certify_claims(report, claimed, [column.event for column in without_invariants(columns)])
     return RebuiltRelease(declaration, plan, families)

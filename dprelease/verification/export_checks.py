@@ -56,6 +56,7 @@ def check_exports(report: Report, metadata: Metadata, record: GuaranteedManifest
     plain_manifest = record.without_exports()
     beside: dict[str, Sequence[str]] = {PARQUET: record.table_files}
     try:
+        # Never in the folder of the release, which is only read.
         with temporary_folder("dprelease-verify-") as folder:
             for i, held in enumerate(record.exports):
                 release = PublishedRelease(report.path, plain_manifest, metadata, dict(beside))

@@ -187,6 +187,7 @@ def _block_probabilities(law: Mechanism, move: Move, sign: int, slots: int) -> _
     with ctx.workprec(128):
         own = [_tail_intervals(law, edge) for edge in edges]
         moved = [_tail_intervals(law, edge - sign * move.shift) for edge in edges]
+        # P is rounded down and Q up, so that no loss is larger than it is: this is a lower bound.
         p = [float(_probability_between(a, b).lower()) for a, b in pairwise(own)]
         q = [_rounded_up_float(_probability_between(a, b)) for a, b in pairwise(moved)]
     masses = np.maximum(np.array(p), 0.0)
@@ -253,6 +254,7 @@ def _rho_lower_bound(parts: Sequence[_BlockProbabilities]) -> float:
     for order in ORDERS:
         total = 0.0
         for part in parts:
+            # The exponential of a larger number overflows, and smaller losses only lower the bound.
             exponents = (order - 1) * np.minimum(part.loss, 700.0 / order)
             moment = math.log(float(np.sum(part.p * np.exp(exponents)))) - SUM_NOISE
             total += part.times * moment / (order - 1)
@@ -286,4 +288,5 @@ def _loss_distribution(part: _BlockProbabilities, width: float, half: int) -> PL
     masses = np.bincount(places[kept].astype(np.int64) + half, part.p[kept], minlength=1)
     lowest = int(np.argmax(masses > 0))
     infinite = float(np.sum(part.p[endless]))
+    # The last argument asks for an optimistic estimate: dp-accounting also rounds losses down.
     return DensePLDPmf(width, lowest - half, masses[lowest:], infinite, False)

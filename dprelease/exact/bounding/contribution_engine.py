@@ -70,6 +70,8 @@ class ContributionEngine(EngineOfIds):
         profiles = {}
         for measurement in query.measurements:
             candidates = narrow_aggregate(measurement.aggregate, Quantile).candidates
+            # More than the highest limit counts as the highest limit, because no limit above it can
+            # be chosen.
             values = np.minimum(np.asarray(held, dtype=np.int64), candidates) - 1
             counts = np.zeros(candidates, dtype=np.int64)
             np.add.at(counts, values, np.asarray(found["number"], dtype=np.int64))

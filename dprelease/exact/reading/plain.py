@@ -92,6 +92,7 @@ class TextDecoding:
         Raises OSError as `chunks`, or if there is no space.
         """
         if self._is_readable_unchanged(file):
+            # The empty file that has held the name of the copy since the engine's view was defined.
             target.unlink(missing_ok=True)
             target.symlink_to(file)
             return

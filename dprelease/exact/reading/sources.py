@@ -190,6 +190,7 @@ def stored_columns(declared: Declared) -> list[str]:
 def parquet_sql(files: Sequence[Path]) -> str:
     """Return SQL of a relation that reads Parquet files with the same column types."""
     by_name = "true" if len(files) > 1 else "false"
+    # Names of folders are no columns: a schema declares the columns that the files store.
     options = f"union_by_name = {by_name}, hive_partitioning = false"
     return f"read_parquet({pattern_list_sql(files)}, {options})"
 

@@ -273,6 +273,7 @@ _READ: list[Callable[[], object]] = []
 def _reference(frame: object) -> Callable[[], object]:
     """Return a function that returns an object, or None once nobody else holds the object."""
     try:
+        # Weak, so that noting a stream does not keep its rows in memory.
         return weakref.ref(frame)
     except TypeError:
         return lambda: frame

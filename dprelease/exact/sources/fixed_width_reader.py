@@ -47,6 +47,8 @@ class FixedWidthReader(CsvReader):
             fields.append(
                 f"CASE WHEN {field} NOT IN ({nulls}) THEN {field} END AS {quoting.identifier(name)}"
             )
+        # Nothing is detected: a format that the engine guesses from values would let one row decide
+        # how all others are read.
         options = (
             f"columns = {{{LINE}: 'VARCHAR'}}, header = false, auto_detect = false, "
             f"delim = {quoting.text(NO_DELIMITER)}, quote = '', escape = '', "

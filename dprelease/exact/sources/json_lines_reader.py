@@ -46,6 +46,8 @@ class JsonLinesReader(TextFilesReader):
     def text_reader(self, declared: Declared, source: Source, files: Sequence[Path]) -> EngineCall:
         """Return the call of the engine that reads JSON lines files."""
         names = stored_columns(declared)
+        # Nothing is detected, as in CSV: the types of values in the first lines must not decide how
+        # the others are read.
         options = (
             f"format = 'newline_delimited', columns = {struct_of_texts_sql(names)}, "
             "auto_detect = false, ignore_errors = true, compression = 'none', "

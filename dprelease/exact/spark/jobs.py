@@ -197,6 +197,8 @@ def plan_unit_job(
     if len(at) > 1:
         held, sent = compiled, _stored_inputs(sources, combined_query, at)
     else:
+        # The tasks that read the rows have looked up their keys, so that the tasks that limit
+        # contributions get codes alone.
         held = replace(compiled, sql=f"SELECT * FROM {ROWS_RELATION}", key_tables=())
         sent = (ShuffleRows(at[0], compiled.sql, "id", public, coded=True),)
         public = PublicData()
