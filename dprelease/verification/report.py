@@ -7,6 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dprelease.documents.audits.audit_name import NAME as AUDIT
+from dprelease.documents.audits.audit_record import (
+    Audit,
+    digest_of_recorded_declaration,
+    parse_audit,
+)
 from dprelease.documents.chosen_limits import read_chosen_limits
 from dprelease.documents.encoding import NAME, sha256
 from dprelease.documents.limit_records import FOLDER as LIMITS
@@ -22,10 +28,11 @@ from dprelease.privacy.guarantee import Guarantee
 from dprelease.query.limit_release import limit_release, with_chosen_limits
 from dprelease.schema.load import Declaration, declaration_from_texts
 from dprelease.schema.release_parts.limit_choice import ChosenLimits
+from dprelease.system.files import read_file
+from dprelease.system.json_text import MOST_BYTES
 from dprelease.system.summaries import Summarized, Summary
 from dprelease.tables import formats
 from dprelease.tables.field_notes import has_exactly_notes
-from dprelease.verification.signed.named_audits import audit_bytes
 
 if TYPE_CHECKING:
     from dprelease.verification.certificate.verdicts import Certificate
@@ -241,3 +248,49 @@ def _is_table_file(
         )
     except (OSError, UnicodeDecodeError, pa.ArrowException):  # Arrow decodes names of columns
         return False
+
+
+def audit_bytes(record: ReleaseManifest, folder: Path) -> bytes | None:
+    """Return the bytes of the audit that a manifest names; None if there is no such file."""
+    if record.declaration.audit is None:
+        return None
+    try:
+        return read_file(folder / AUDIT, MOST_BYTES)
+    except OSError:
+        return None
+
+
+def named_audit(record: ReleaseManifest, folder: Path) -> Audit | None:
+    """Return the audit that a verified release names; None if it names no audit."""
+    raw = audit_bytes(record, folder)
+    return None if raw is None else parse_audit(raw)
+
+
+def audit_problem(record: ReleaseManifest, folder: Path) -> str:
+    """Return why the audit that a manifest names is not valid evidence; empty if it is.
+
+    The digest of its file is checked together with the digests of all files.
+    """
+    raw = audit_bytes(record, folder)
+    if raw is None:
+        return ""  # the missing file is reported already
+    try:
+        audit = parse_audit(raw)
+    except ValueError as problem:
+        return str(problem)
+    if audit.declaration != digest_of_recorded_declaration(record.declaration):
+        return "it is about another declaration"
+    if not (audit.holds and audit.whole and audit.complete):
+        return "it was incomplete, or found a claim that does not hold"
+    return ""
+
+
+def audit_text(record: ReleaseManifest, folder: Path) -> str:
+    """Return a text on the comparisons of the named audit."""
+    audit = parse_audit(audit_bytes(record, folder) or b"")
+    pairs = sum(one.pairs for one in audit.sensitivities)
+    told = count_text(len(audit.sensitivities), "measurement", "measurements")
+    return (
+        f"it names an audit of this declaration by dprelease {audit.version}, in which all held: "
+        f"{told} on {count_text(pairs, 'pair', 'pairs')} of neighbours"
+    )

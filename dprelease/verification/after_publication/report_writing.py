@@ -32,8 +32,7 @@ from dprelease.verification.after_publication.export_copy import (
     write_file_atomically,
 )
 from dprelease.verification.manifest_reader import Rehearsal, read_any_manifest
-from dprelease.verification.report import rebuild_declaration
-from dprelease.verification.signed.named_audits import named_audit
+from dprelease.verification.report import named_audit, rebuild_declaration
 from dprelease.verification.verify import verify
 
 PACKAGES = ("jinja2",)
