@@ -26,7 +26,7 @@ from dprelease.system.files import read_file, reason_of
 from dprelease.system.json_text import MOST_BYTES
 from dprelease.verification.manifest_reader import AnyManifest, Rehearsal, read_any_manifest
 from dprelease.verification.report import Report, audit_problem, audit_text, declares_choices
-from dprelease.verification.signed.signature_checks import (
+from dprelease.verification.signature_checks import (
     SignedFile,
     TrustedSigners,
     check_signature,

@@ -1,1 +1,0 @@
-"""Check signatures of releases and audits, and the audits that releases name."""
