@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from dprelease.exact.results.true_records import ExactRecords
     from dprelease.exact.shared_scan import ScannedTables, ScannedVectors
     from dprelease.query.local_records import Records
-    from dprelease.query.scans.scan_planning import Scan, SharedSource
+    from dprelease.query.scan_planning import Scan, SharedSource
     from dprelease.statements.coded_rows import CompiledRows
     from dprelease.statements.record_statements import CompiledRecords
 

@@ -23,7 +23,7 @@ from dprelease.exact.results.true_table import (
 from dprelease.exact.results.vectors import MOST_ROWS
 from dprelease.query.grouping.group_keys import Key
 from dprelease.query.resolve import Query
-from dprelease.query.scans.scan_planning import Part, Scan, plan_scans, query_parts
+from dprelease.query.scan_planning import Part, Scan, plan_scans, query_parts
 from dprelease.statements.coded_rows import JointTable
 
 ScannedVectors = list[tuple[JointTable, dict[object, Integers]]]

@@ -13,7 +13,7 @@ from dprelease.query import quoting
 from dprelease.query.expressions.used_columns import Predicate
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.measurement import Measurement
-from dprelease.query.scans.scan_planning import Joint, Scan, SharedSource
+from dprelease.query.scan_planning import Joint, Scan, SharedSource
 from dprelease.statements.compiled_statements import KeyTable
 from dprelease.statements.compiler import Compiler
 from dprelease.statements.layers import typed_column_sql

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import dprelease
 from dprelease import cli
 from dprelease.mechanisms import registry
-from dprelease.query.scans.scan_planning import MOST_TABLES
+from dprelease.query.scan_planning import MOST_TABLES
 from tests import processes
 from tests.release.build import SCHEMA, write
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from dprelease.exact.bounding import bounding_in_memory as bounding
 from dprelease.exact.bounding import shared_rows
 from dprelease.exact.duckdb import Engine
+from dprelease.query import scan_planning
 from dprelease.query.resolve import Query
-from dprelease.query.scans import scan_planning
 from tests.exact.build import ask, declare
 from tests.exact.test_shared_scans import numbers
 

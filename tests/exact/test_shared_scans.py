@@ -21,9 +21,9 @@ from dprelease.exact import shared_scan
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.results import vectors
 from dprelease.exact.results.true_table import DenseProfile, ExactTable, Profile
+from dprelease.query import scan_planning
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.resolve import Query
-from dprelease.query.scans import scan_planning
 from dprelease.schema.load import Declared
 from dprelease.statements.values import categories
 from tests.exact.build import ask, declare

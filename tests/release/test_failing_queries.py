@@ -18,7 +18,7 @@ from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
 from dprelease.noise import noised_answers
 from dprelease.query.resolve import Query, resolve
-from dprelease.query.scans.scan_planning import groups_bounded_together, plan_scans
+from dprelease.query.scan_planning import groups_bounded_together, plan_scans
 from dprelease.release.runs import family_run
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration

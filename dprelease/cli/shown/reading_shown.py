@@ -10,7 +10,7 @@ from dprelease.errors.printable import one_line
 if TYPE_CHECKING:
     from dprelease.query.grouping.group_keys import KeySpace
     from dprelease.query.resolve import Query
-    from dprelease.query.scans.scan_planning import Joint
+    from dprelease.query.scan_planning import Joint
     from dprelease.schema.release import ReleaseSpec
 
 ENGINE_READS_TABLES_SEPARATELY = "this engine reads each table separately"
@@ -28,7 +28,7 @@ def scan_records(spec: ReleaseSpec, queries: Sequence[Query]) -> list[dict[str, 
     )
     if problem:
         return [_single_table_record(query.name, [problem]) for query in queries]
-    from dprelease.query.scans.scan_planning import MOST_TABLES, groups_bounded_together, plan_scans
+    from dprelease.query.scan_planning import MOST_TABLES, groups_bounded_together, plan_scans
 
     records = [
         _family_scan_record(space, of_it) for space, of_it in _queries_by_finest_cells(queries)

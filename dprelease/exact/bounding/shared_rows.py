@@ -15,7 +15,7 @@ from dprelease.exact.bounding.row_selection_numpy import IdRows, SelectionLimits
 from dprelease.exact.engine_memory import thread_count
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.resolve import Query
-from dprelease.query.scans.scan_planning import SharedSource, groups_bounded_together
+from dprelease.query.scan_planning import SharedSource, groups_bounded_together
 from dprelease.statements.coded_rows import CompiledRows, TableColumns
 
 FEW_COLUMNS, COLUMN_BYTES = 3, 9

@@ -35,7 +35,7 @@ from dprelease.exact.spark.executors.unit_tasks import (
 from dprelease.exact.spark.pieces import bucket_count, cores_of
 from dprelease.exact.spark.spark_input import SparkSources, TaskInput
 from dprelease.query.resolve import Query
-from dprelease.query.scans.scan_planning import SharedSource
+from dprelease.query.scan_planning import SharedSource
 from dprelease.statements.coded_rows import CompiledRows, CompiledScan, compile_rows
 from dprelease.statements.layers import SOURCE, has_text_ids
 from dprelease.statements.partial import PartialQuery, compile_partial

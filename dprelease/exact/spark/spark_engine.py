@@ -52,7 +52,7 @@ from dprelease.exact.spark.spark_input import DriverReader, SparkSources
 from dprelease.exact.spark.spark_tables import StoredTable, find_stored_table, refuse_change
 from dprelease.exact.spark.work import Waves
 from dprelease.query.resolve import Query
-from dprelease.query.scans.scan_planning import MOST_NUMBERS, Scan, groups_bounded_together
+from dprelease.query.scan_planning import MOST_NUMBERS, Scan, groups_bounded_together
 from dprelease.query.unread import unsupported_by_spark_error
 from dprelease.schema.load import Declared
 from dprelease.statements.coded_rows import compile_scan
