@@ -29,8 +29,8 @@ from dprelease.query.expressions.nodes import (
     not_allowed_error,
     operands_of_chain,
     strip_date_cast,
+    with_codes,
 )
-from dprelease.query.expressions.number_codes import with_codes
 from dprelease.query.expressions.replacements import cast_advice
 from dprelease.query.expressions.scalar import (
     ARITHMETIC_OF_ROWS,
