@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprelease.exact.arrow_numbers import to_arrow_array
-from dprelease.query.grouping.places import Places
+from dprelease.query.grouping.group_keys import Places
 from dprelease.statements.compiled_statements import KeyTable
 
 if TYPE_CHECKING:

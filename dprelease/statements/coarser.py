@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dprelease.query.grouping.group_keys import KeySpace
-from dprelease.query.grouping.places import Places
+from dprelease.query.grouping.group_keys import KeySpace, Places
 
 FINEST_RELATION = "dp_finest"
 """The relation of the finest cells: a BIGINT `cell`, never NULL, and the sums a0, a1, ..."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dprelease.query.grouping.places import Places
+from dprelease.query.grouping.group_keys import Places
 from dprelease.statements.values.stored_candidates import ClampedIntegers, RoundedFloats
 
 

@@ -13,8 +13,7 @@ from functools import cache
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query import quoting
 from dprelease.query.aggregates.aggregate import Aggregate
-from dprelease.query.grouping.group_keys import Key, KeySpace, key_of
-from dprelease.query.grouping.places import Places
+from dprelease.query.grouping.group_keys import Key, KeySpace, Places, key_of
 from dprelease.query.grouping.private_keys import UNKNOWN
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.postprocess.partition import Parts, folder_of, parts_of, wrong_folders
-from dprelease.query.grouping.group_keys import Key, KeySpace
-from dprelease.query.grouping.places import Places
+from dprelease.query.grouping.group_keys import Key, KeySpace, Places
 from tests.covering import examples
 
 WHOLE = Places([0, 0, 0])

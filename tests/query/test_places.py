@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprelease.query.grouping.places import Places
+from dprelease.query.grouping.group_keys import Places
 from tests.covering import examples
 
 SOME = st.lists(st.integers(0, 5), max_size=40)

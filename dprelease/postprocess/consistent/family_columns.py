@@ -19,7 +19,7 @@ from dprelease.postprocess.families import FamilyTable
 from dprelease.query.forms.centred_moments import MEAN, SUM
 from dprelease.query.forms.ratio import RATIO
 from dprelease.query.forms.single_part import MEASURED
-from dprelease.query.grouping.places import Places
+from dprelease.query.grouping.group_keys import Places
 from dprelease.query.measurement import Form, Measurement, OutputColumn
 from dprelease.query.quality import CONFIDENCE
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE

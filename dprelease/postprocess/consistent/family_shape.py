@@ -15,8 +15,7 @@ from dprelease.consistency.algebra import Table, cell_count
 from dprelease.consistency.tree import Tree
 from dprelease.numerics.lattice import Flags
 from dprelease.postprocess.families import FamilyTable
-from dprelease.query.grouping.group_keys import Key, KeySpace
-from dprelease.query.grouping.places import Places
+from dprelease.query.grouping.group_keys import Key, KeySpace, Places
 from dprelease.schema.release_parts.consistent import TargetSpec, grouping_table_name
 
 Kind = TypeVar("Kind", bound=np.generic)

@@ -33,7 +33,7 @@ from dprelease.postprocess.consistent.family_columns import Vector
 from dprelease.postprocess.consistent.family_shape import Order
 from dprelease.postprocess.consistent.synthetic_persons import persons_of_areas
 from dprelease.postprocess.families import Batch
-from dprelease.query.grouping.places import Places
+from dprelease.query.grouping.group_keys import Places
 from dprelease.query.quality import Codes, quality_codes
 
 AT_ONCE = 1 << 20

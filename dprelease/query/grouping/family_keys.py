@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dprelease.query.grouping.group_keys import Key, KeySpace, key_of
-from dprelease.query.grouping.places import Places
+from dprelease.query.grouping.group_keys import Key, KeySpace, Places, key_of
 from dprelease.schema.columns import CategoryColumn, Column, CutColumn
 from dprelease.schema.release import QuerySpec
 from dprelease.schema.table import Table
