@@ -12,7 +12,7 @@ from dprelease.cli.reporting import AsJson, Commands, Wide, print_result, report
 from dprelease.cli.shown.shown_tables import table_text
 
 if TYPE_CHECKING:
-    from dprelease.planning.auto.comparison import MechanismComparison
+    from dprelease.planning.auto.single_mechanism import MechanismComparison
 
 app = Commands(help="List the mechanisms, or compare them under a budget.")
 
@@ -112,7 +112,7 @@ def compare(
 ) -> None:
     """Print the errors of all mechanisms under one budget, each with its best parameters."""
     with report_failures(as_json, prints_only=plot is None):
-        from dprelease.planning.auto.comparison import compare as compared
+        from dprelease.planning.auto.single_mechanism import compare as compared
         from dprelease.planning.auto.single_mechanism import parse_budget
 
         if plot is not None:

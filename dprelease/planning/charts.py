@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dprelease.errors import OutputError, Place
 from dprelease.errors.printable import printable
-from dprelease.planning.auto.comparison import MechanismComparison
+from dprelease.planning.auto.single_mechanism import MechanismComparison
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

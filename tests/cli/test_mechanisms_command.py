@@ -16,8 +16,7 @@ from dprelease.mechanisms import registry
 from dprelease.mechanisms.laplace import Laplace
 from dprelease.mechanisms.optimal import least_error
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
-from dprelease.planning.auto.comparison import compare, efficiency
-from dprelease.planning.auto.single_mechanism import parse_budget
+from dprelease.planning.auto.single_mechanism import compare, efficiency, parse_budget
 from dprelease.planning.calibration import make_accounting_input, typical_error
 from dprelease.privacy.accounting import epsilon_at
 from dprelease.privacy.unit import Move, Sensitivity
