@@ -193,3 +193,8 @@ def invariant_error(ledger: str, account: Account, invariant: str) -> LedgerErro
     allowed = "; ".join(f"'{one}'" for one in account.invariants) or "none"
     context: dict[str, Any] = {"table": account.table, "invariant": invariant, "allowed": allowed}
     return LedgerError("DP-LEDGER-020", name=ledger, **context)
+
+
+def recorded_events(charge: Mapping[str, Any]) -> list[Event]:
+    """Return the events of a charge, read from its JSON record."""
+    return [Event.from_json(record) for record in charge["events"]]

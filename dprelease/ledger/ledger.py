@@ -52,7 +52,6 @@ from dprelease.ledger.holder import Process
 from dprelease.ledger.periods import parse_utc_time
 from dprelease.ledger.signed_entries import signers_without_local_times
 from dprelease.ledger.store import Store, damage_error, write_error
-from dprelease.privacy.event import Event
 from dprelease.signatures.sshsig import ENTRIES, fingerprint
 from dprelease.system.locks import Lock
 
@@ -156,7 +155,6 @@ class Ledger:
         """
         state_before = self.state()
         accounts = state_before.accounts
-        # A key that is refused is reported before the costs, which take long.
         self._key_for_entry(state_before, periods.now_text())
         # Costs take long; they may be computed before the transaction, as accounts never change.
         costs = [self.with_cost(accounts, charge) for charge in charges]
@@ -167,8 +165,7 @@ class Ledger:
         state.charge = ChargeState.HELD  # set first, as an interrupt may follow the written entry
         try:
             with Store.open(self.path) as store, store.transaction():
-                # First, because it gives back to the budget what runs have reserved that ended
-                # before they read a row.
+                # First: it gives back what runs have reserved that ended before they read a row.
                 self._settle_abandoned(store)
                 # Read again inside the transaction: another process may have spent budget since,
                 # and two that both saw enough of it could spend it twice.
@@ -401,8 +398,3 @@ class Ledger:
             with suppress(OSError):
                 lock_path(self.path, reservation.id).unlink()
         return texts
-
-
-def recorded_events(charge: Mapping[str, Any]) -> list[Event]:
-    """Return the events of a charge, read from its JSON record."""
-    return [Event.from_json(record) for record in charge["events"]]

@@ -15,9 +15,9 @@ from dprelease.errors.local_paths import check_paths
 from dprelease.errors.printable import count_text
 from dprelease.errors.suggestions import nearest
 from dprelease.ledger import periods as periods_of
-from dprelease.ledger.account import Account, cost_of_events
+from dprelease.ledger.account import Account, cost_of_events, recorded_events
 from dprelease.ledger.chain import RESERVE
-from dprelease.ledger.ledger import Ledger, recorded_events
+from dprelease.ledger.ledger import Ledger
 from dprelease.ledger.lifetime import Lifetime, lifetime_of
 from dprelease.ledger.periods import Renewal
 from dprelease.ledger.signed_entries import problem_with_signers

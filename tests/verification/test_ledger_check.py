@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from dprelease.errors import LedgerError
-from dprelease.ledger.account import Charge
-from dprelease.ledger.ledger import Ledger, Reservation, recorded_events
+from dprelease.ledger.account import Charge, recorded_events
+from dprelease.ledger.ledger import Ledger, Reservation
 from dprelease.privacy.event import Event
 from dprelease.verification.verify import verify
 from tests.verification.forging import publish, read, seal
