@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -114,3 +115,22 @@ def lock_statements(files: Sequence[Path]) -> tuple[str, ...]:
         "SET enable_external_access = false",
         "SET lock_configuration = true",
     )
+
+
+OUT_OF_MEMORY_ERRORS = (MemoryError, duckdb.OutOfMemoryException)
+"""Exceptions for exhausted memory, which are not errors of a source."""
+
+UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def memory_limit(link: duckdb.DuckDBPyConnection) -> int | None:
+    """Return the engine's memory limit in bytes, rounded by the engine; None if it has no limit."""
+    (limit,) = link.sql("SELECT current_setting('memory_limit')").fetchall()[0]
+    parts = re.fullmatch(r"([0-9.]+) (bytes|[KMGTP]iB)", limit)
+    return None if parts is None else int(float(parts[1]) * 1024 ** UNITS.index(parts[2]))
+
+
+def thread_count(link: duckdb.DuckDBPyConnection) -> int:
+    """Return the engine's number of threads."""
+    (threads,) = link.sql("SELECT current_setting('threads')").fetchall()[0]
+    return int(threads)

@@ -13,9 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from dprelease.errors import DataError, DpReleaseError, State
-from dprelease.exact.connection import lock_statements, open_connection
+from dprelease.exact.connection import OUT_OF_MEMORY_ERRORS, lock_statements, open_connection
 from dprelease.exact.engine_api import RecordEngine
-from dprelease.exact.engine_memory import OUT_OF_MEMORY_ERRORS, require_memory_for_text_files
 from dprelease.exact.families import FinestTables, SortedFamilies
 from dprelease.exact.inputs import (
     Input,
@@ -39,6 +38,7 @@ from dprelease.exact.results.true_table import ExactTable, Partitions
 from dprelease.exact.results.vectors import fetch_batches, most_added
 from dprelease.exact.settings import DEFAULT_SETTINGS, Settings
 from dprelease.exact.sources.source_reader import reader_of
+from dprelease.exact.sources.text_files_reader import require_memory_for_text_files
 from dprelease.exact.table_reader import TableReader
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.resolve import Query

@@ -10,7 +10,8 @@ import pytest
 
 from dprelease.errors import LedgerError
 from dprelease.ledger.account import Charge, recorded_events
-from dprelease.ledger.ledger import Ledger, Reservation
+from dprelease.ledger.history import Reservation
+from dprelease.ledger.ledger import Ledger
 from dprelease.privacy.event import Event
 from dprelease.verification.verify import verify
 from tests.verification.forging import publish, read, seal

@@ -25,7 +25,7 @@ from dprelease.exact.bounding.row_selection_numpy import (
     SelectionLimits,
     select_kept_rows,
 )
-from dprelease.exact.engine_memory import memory_limit, thread_count
+from dprelease.exact.connection import memory_limit, thread_count
 from dprelease.exact.results.true_table import Integers
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.statements.bounding import hash_part_sql

@@ -12,7 +12,7 @@ from dprelease.exact.arrow_numbers import to_numpy, true_positions
 from dprelease.exact.bounding import bounding_in_memory as bounding
 from dprelease.exact.bounding.bounding_in_memory import NumberedIds, number_ids
 from dprelease.exact.bounding.row_selection_numpy import IdRows, SelectionLimits, select_kept_rows
-from dprelease.exact.engine_memory import thread_count
+from dprelease.exact.connection import thread_count
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.query.resolve import Query
 from dprelease.query.scan_planning import SharedSource, groups_bounded_together

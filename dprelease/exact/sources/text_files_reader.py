@@ -6,20 +6,28 @@ A function of the engine reads the lines. Nothing about a file is ever inferred 
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from dprelease.errors import DataError, Place
+from dprelease.exact.connection import memory_limit, thread_count
 from dprelease.exact.reading.plain import TextDecoding, open_file
 from dprelease.exact.reading.sources import (
     EngineCall,
     OpenedSource,
     file_stamp,
     files_of_source,
+    source_fields,
     stored_columns,
 )
-from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description, Opening, SourceReader
+from dprelease.exact.sources.source_reader import (
+    TEXT_OR_NUMBER,
+    Description,
+    Opening,
+    SourceReader,
+    reader_of,
+)
 from dprelease.query import quoting
 from dprelease.schema.columns import Column, IntegerColumn, NumberColumn
 from dprelease.schema.load import Declared
@@ -29,9 +37,11 @@ from dprelease.statements.values.spelling import matches_sql
 from dprelease.statements.values.written_texts import number_pattern, plain_number_sql, stripped_sql
 
 if TYPE_CHECKING:
+    import duckdb
     import pyarrow as pa
 
     from dprelease.exact.detection.dialect import DetectedFormat
+    from dprelease.exact.inputs import Input
 
 BYTES_BESIDE_BUFFERS = 2 << 20
 """Bytes of memory that each file or thread takes in addition to its buffers."""
@@ -199,3 +209,20 @@ def _stripped_number_sql(text: str, source: Source, column: Column) -> str:
 def struct_of_texts_sql(names: Sequence[str]) -> str:
     """Return a SQL struct that gives every column the type of texts: no type is ever detected."""
     return "{" + ", ".join(f"{quoting.text(name)}: 'VARCHAR'" for name in names) + "}"
+
+
+def require_memory_for_text_files(link: duckdb.DuckDBPyConnection, inputs: Iterable[Input]) -> None:
+    """Raise DP-ENGINE-005 if the buffers of text files alone exceed the engine's memory limit.
+
+    Otherwise the engine would fail at the first row, after the budget is charged. The memory that
+    the engine needs was measured, with an error of a few MiB. Compressed files are assumed to have
+    at least their compressed size when they are decompressed.
+    """
+    for given in (leaf for one in inputs for leaf in one.leaves):
+        reader = reader_of(given.source_type)
+        if given.opened is None or not isinstance(reader, TextFilesReader):
+            continue
+        limit = memory_limit(link)
+        needed = reader.least_memory_bytes(given.opened.sizes, thread_count(link))
+        if limit is not None and needed > limit:
+            raise DataError("DP-ENGINE-005", **source_fields(given.declared), format=given.kind)
