@@ -54,6 +54,7 @@ class UnscaledNoise:
         """Return the scale at factor one: the norm of the sensitivity over the weight."""
         if self.kind.sensitivity_norm == 1:
             return self.sensitivity.l1 / self.weight
+        # Rounded down, which is safe: the cost is computed for the scale that results.
         return Fraction(math.isqrt(self.sensitivity.l2_squared * 4**40)) / 2**40 / self.weight
 
     @property

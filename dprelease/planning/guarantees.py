@@ -101,6 +101,7 @@ def add_guarantee(first: Guarantee, second: Guarantee) -> Guarantee:
 def meets_budget(guarantee: Guarantee, spec: BudgetSpec) -> bool:
     """Return whether a guarantee meets the declared budget."""
     if spec.rho is not None:
+        # Epsilon is reported at what is left of delta, so something must be left.
         if guarantee.rho_delta and not guarantee.rho_delta < spec.delta:
             return False
         return guarantee.rho is not None and guarantee.rho <= spec.rho

@@ -151,6 +151,7 @@ class _TableComparison:
         self._counted[piece.part or 0] += len(table)
         if self._same:
             try:
+                # The file was not written by this process, and may be damaged anywhere.
                 self._same = self._held.next(len(table), table.schema).equals(table)
             except (OSError, pa.ArrowException):
                 self._same = False

@@ -135,6 +135,7 @@ def differences(held: object, wanted: object, path: str) -> Iterator[str]:
     elif isinstance(held, list) and isinstance(wanted, list) and len(held) == len(wanted):
         for i, (one, other) in enumerate(zip(held, wanted, strict=True)):
             yield from differences(one, other, f"{path}[{i}]")
+    # In Python, 1 == 1.0 == True, but the tool writes each of them for another kind of value.
     elif type(held) is not type(wanted) or not _is_equal(held, wanted, path):
         yield path
 
@@ -156,6 +157,7 @@ def _float_from_repr(text: str) -> float | None:
         number = float(text)
     except ValueError:
         return None
+    # Other spellings are compared as texts, because the tool writes each float in one way.
     return number if repr(number) == text and math.isfinite(number) else None
 
 

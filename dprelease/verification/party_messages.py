@@ -141,6 +141,7 @@ def checked_messages(
     """Return a party's messages for one query; None unless they match the manifest."""
     (file,) = (file for file in record.files if file.query == query.name)
     path = folder / table_metadata.file
+    # Only the first folder is verified as a whole; those of all other parties are checked here.
     if not is_message(folder, query, table_metadata) or sha256_of(path) != file.sha256:
         return None
     return formats.PUBLISHED_FORMAT.read(path)

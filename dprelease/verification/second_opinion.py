@@ -190,6 +190,7 @@ def _block_probabilities(law: Mechanism, move: Move, sign: int, slots: int) -> _
         # P is rounded down and Q up, so that no loss is larger than it is: this is a lower bound.
         p = [float(_probability_between(a, b).lower()) for a, b in pairwise(own)]
         q = [_rounded_up_float(_probability_between(a, b)) for a, b in pairwise(moved)]
+    # The lower end of an interval around a tiny probability can be below 0.
     masses = np.maximum(np.array(p), 0.0)
     seen = masses > LEAST_MASS
     return _BlockProbabilities(masses[seen], np.array(q)[seen], slots * move.cells)

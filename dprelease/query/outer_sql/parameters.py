@@ -82,20 +82,24 @@ def _by_name(params: Params) -> dict[str, object]:
 def _constant(name: str, value: object) -> exp.Expr:
     """Return a value as a constant."""
     if isinstance(value, np.datetime64):
+        # With nanoseconds, item() returns a whole number.
         value = value.astype("datetime64[us]").item()
     elif isinstance(value, np.generic):
         value = value.item()
+    # This comes before dates, because NaT is an instance of datetime.
     if value is None or value is pd.NaT or value is pd.NA:
         return exp.Null()
-    if isinstance(value, bool):
+    if isinstance(value, bool):  # a boolean is also an int
         return exp.Boolean(this=value)
     if isinstance(value, str) and "\0" not in value:
         return exp.Literal.string(value)
-    if isinstance(value, datetime):
+    if isinstance(value, datetime):  # also a date, so it comes first
         return _instant(name, value)
     if isinstance(value, date):
         return exp.cast(exp.Literal.string(value.isoformat()), "date")
     if isinstance(value, int | float | Decimal) and isfinite(value):
+        # DuckDB reads a number with an exponent as a DOUBLE, and one with a point as an exact
+        # DECIMAL.
         number = exp.Literal.number(format(abs(Decimal(str(value))), "f"))
         return exp.Neg(this=number) if value < 0 else number
     problem = f"the value of '{name[:60]}' has the type {type(value).__name__}"

@@ -118,6 +118,7 @@ class _Splitter:
         self.tables, self.with_margins, self.confidence = tables, with_margins, confidence
         self.found, self.has_margins = SplitStatement(), False
         self.whole: exp.Query | None = None
+        # A statement that knew these names could read a noised table by itself.
         numbered = (f"noised_{number}_" for number in itertools.count(1))
         self.prefix = next(name for name in numbered if name not in text.casefold())
         """The beginning of all names that the statement itself does not contain."""
@@ -326,6 +327,7 @@ class _Splitter:
         refuse_unknown_functions(own_nodes_of(select))
         for part in clauses_after_noise(select):
             self._replace_nested(part, scope, set())
+        # Cores of the same rows and keys share one query: an aggregate of both is measured once.
         core = next((one for one in self.found.cores.values() if one.same == read.same), None)
         if core is None:
             number = len(self.found.cores) + 1
@@ -353,9 +355,11 @@ def _columns_read(tree: exp.Query, table: Table) -> tuple[str, ...]:
     """Return the columns of a public table that an outer statement names, or all if it has a *."""
     names = {node.name.casefold() for node in tree.find_all(exp.Identifier)}
     stars = [star for star in tree.find_all(exp.Star) if not isinstance(star.parent, exp.Count)]
+    # A NATURAL JOIN reads columns that it doesn't name.
     if stars or any(join.args.get("method") for join in tree.find_all(exp.Join)):
         return tuple(table.columns)
     read = tuple(name for name in table.columns if name.casefold() in names)
+    # COUNT(*) names no column, but a table without columns has no rows.
     return read or tuple(table.columns)[:1]
 
 

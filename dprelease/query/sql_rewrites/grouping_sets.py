@@ -89,6 +89,7 @@ class _Expansion:
         for key in (key for keys in sets for key in keys):
             self.keys.setdefault(self._text(key), key)
         for clause in _clauses(self.select):
+            # GROUPING comes first, because keys are its arguments, which would be replaced.
             replace_own(clause, self._grouping)
             replace_own(clause, self._key, is_key=True)
             replace_own(clause, self._measure)
@@ -230,7 +231,7 @@ class _Expansion:
 def _unqualified(node: exp.Expr, source: Source | None) -> exp.Expr:
     """Return a column of a source in one spelling; other nodes stay."""
     if source is None or not isinstance(node, exp.Column):
-        return node
+        return node  # a name of the SELECT list
     try:
         found = resolved(node, source, {})
     except QueryError:  # a name of the SELECT list

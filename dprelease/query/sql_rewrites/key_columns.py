@@ -157,6 +157,7 @@ def _steps(form: exp.Expr, found: ValueRange) -> tuple[exp.Expr, dict[str, Any]]
     """Return an expression divided by its step, and the declaration of the quotient."""
     step, lower, upper = found.step or Fraction(1), found.lower or 0, found.upper or 0
     if step != 1:
+        # A product of doubles is only nearly whole: 0.29 * 100 is below 29.
         form = exp.Round(this=_times(exp.Paren(this=form), 1 / step))
     ends = {"lower": str(int(lower // step)), "upper": str(int(upper // step))}
     return form, {"type": "integer", **ends}
@@ -179,6 +180,8 @@ def _truncated_date(node: exp.Expr, table: Table) -> KeyColumn:
     if days is None:
         refuse(node, *_UNBOUNDED_DAYS)
     if unit in _PER_DAY:
+        # A date has no hours: as keys, they would be 24 cells for each day, 23 of them always
+        # empty.
         is_day = kind_of(day, table) is Kind.DATE
         return _truncated_time(day, "DAY" if is_day else unit, days)
     if unit in _PER_YEAR:
@@ -187,6 +190,7 @@ def _truncated_date(node: exp.Expr, table: Table) -> KeyColumn:
         ends = [one.year * per_year + (one.month - 1) * per_year // 12 for one in days]
     elif unit == "WEEK":
         ends = [(one - date.fromisoformat(MONDAY)).days // 7 for one in days]
+        # DATE_DIFF of weeks rounds those before its first day towards 0; FLOOR rounds all down.
         since = exp.DateDiff(
             this=day, expression=exp.Literal.string(MONDAY), unit=exp.Var(this="DAY")
         )
@@ -242,6 +246,7 @@ def _first_day(column: exp.Expr, unit: str, kind: str) -> exp.Expr:
         since: exp.Expr = exp.Anonymous(this=f"to_{unit.lower()}s", expressions=[column])
         day: exp.Expr = exp.Paren(this=exp.Add(this=_constant(EPOCH), expression=since))
     elif unit == "WEEK":
+        # DuckDB adds an INTEGER to a date, but no BIGINT.
         days = exp.Cast(
             this=exp.Paren(this=exp.Mul(this=column, expression=number(7))),
             to=exp.DataType.build("int"),
@@ -293,6 +298,7 @@ def _computed_texts(node: exp.Expr, columns: Mapping[str, Column]) -> list[str] 
     if len(names) != 1 or not isinstance(column, CategoryColumn | CutColumn):
         return None
     values = list(column.values or ())
+    # The code of undeclared values counts here, too: a key must not show them as a declared value.
     found = [_text_of(node, value) for value in [*values, undeclared_code(values)]]
     if None in found or found[-1] in found[:-1]:
         return None
@@ -308,9 +314,11 @@ def _text_of(node: exp.Expr, value: str) -> str | None:
         return text
     if isinstance(node, exp.Lower | exp.Upper):
         change = str.lower if isinstance(node, exp.Lower) else str.upper
+        # Python changes some letters to several, such as ß to SS, which DuckDB changes to one.
         found = [change(letter) for letter in text]
         return "".join(found) if all(len(letter) == 1 for letter in found) else None
     if isinstance(node, exp.Trim) and node.expression is None:
+        # Without the characters, strip() also removes tabs and line ends, which DuckDB keeps.
         return text.strip(BLANKS)
     if isinstance(node, exp.Left | exp.Substring):
         start, length = node.args.get("start"), node.args.get("length") or node.expression
@@ -328,6 +336,7 @@ def _text_of(node: exp.Expr, value: str) -> str | None:
 def _place(node: Any) -> int | None:
     """Return a constant place in a text, from 1 on; None for anything else."""
     text = node.name if isinstance(node, exp.Literal) and not node.is_string else ""
+    # DuckDB counts 0 and negative places in other ways, so they are refused.
     return int(text) if text.isdecimal() and 0 < len(text) < 6 and int(text) > 0 else None
 
 

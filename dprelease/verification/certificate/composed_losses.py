@@ -59,15 +59,19 @@ def _larger_curve(one: LossMasses, other: LossMasses) -> LossMasses:
         curves = (_deltas_on_grid(law, first, points) for law in (one, other))
         values = [a.max(b) for a, b in zip(*curves, strict=True)]
         start = max(one.total, other.total)
+        # At x = 0 a curve is the sum of all its probabilities, so the first chord begins there.
         slopes = [(values[0] - start) / points[0]]
         slopes += [
             (values[i + 1] - values[i]) / (points[i] * (rise - 1)) for i in range(last - first)
         ]
+        # Behind the last point only the probability of an infinite loss is left, and the curve is
+        # level.
         slopes.append(arb(0))
         masses = [
             max(0, probability_units(points[i] * (slopes[i + 1] - slopes[i]), 0))
             for i in range(len(points))
         ]
+    # This is the limit of each curve at large epsilons.
     infinite = max(one.infinite, other.infinite)
     return LossMasses(one.width, first, masses, infinite, one.bits)
 
@@ -154,7 +158,9 @@ class LossGrids:
         self.cells = sum(kind.cells_of_unit for kind in kinds)
         self.bits = _rounded_log2(1 / delta) + _rounded_log2(Fraction(self.cells)) + UNIT_BITS
         self.resolution = resolution
+        # A search for a tail of at most 0 would not end, so an underflow is replaced.
         least = float(delta) / self.cells / 2.0**resolution.raised or LEAST_FLOAT
+        # Coarse blocks are enough for the mean square of losses, from which the width follows.
         rough = BlockOptions(math.inf, least, resolution.most)
         self.width, fine = self._width(rough)
         self.options = BlockOptions(fine, least, resolution.most)
@@ -255,6 +261,7 @@ def composed_losses(
 def _compose_kind(kind: VectorKind, grids: LossGrids, composer: Composer) -> LossMasses:
     """Return the composition of all parts of all vectors of one kind."""
     if kind.parts_can_meet:
+        # Shifts of one cell add up, so only their largest losses are known to add up, too.
         whole = grids.on_grid(binary_blocks(_largest_of_one(kind)))
         return composer.power(whole, kind.vector_count)
     parts = kind.vector_count * kind.sensitivity.slots
@@ -262,6 +269,7 @@ def _compose_kind(kind: VectorKind, grids: LossGrids, composer: Composer) -> Los
     if len(moves) == 1:
         ((cells, cell),) = moves
         return composer.power(cell, parts * cells)
+    # The cells of a part share its move, so moves are compared after their cells are composed.
     return composer.power(
         pointwise_largest([_self_composition(cell, n) for n, cell in moves]), parts
     )

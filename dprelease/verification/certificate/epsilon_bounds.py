@@ -110,6 +110,7 @@ class _SummedMoments:
             found = [
                 move.cells * exact.ln_moment(move.shift, order) for move in kind.sensitivity.moves
             ]
+        # A unit can make any of these moves, so the largest K counts.
         return parts * arb(max(one.upper() for one in found))
 
     def bound_from_order(self, order: Fraction) -> arb:
@@ -143,6 +144,7 @@ def _largest_quotient(moments: _SummedMoments, aim: Fraction) -> Fraction | None
     """Return a bound of K(a) / (a (a - 1)) over all orders a."""
     goal = ball(aim)
     last = Fraction(2)
+    # Only orders up to `last` are searched: a bound in closed form covers all others.
     while last < LAST and not moments.bound_from_order(last) <= goal:
         last *= 2
     # Divergences increase with their order: the divergence of the first order bounds lower orders.
@@ -153,6 +155,7 @@ def _largest_quotient(moments: _SummedMoments, aim: Fraction) -> Fraction | None
         if any(part.least > enough for part in waiting):
             break  # finer chords can't be lower than the values at their ends
         wide = heapq.heappop(waiting)
+        # The geometric mean, because a - 1 reaches from 2^-16 to 2^20.
         middle = 1 + Fraction(math.sqrt((wide.low - 1) * (wide.high - 1)))
         for low, high in ((wide.low, middle), (middle, wide.high)):
             heapq.heappush(waiting, _Interval(low, high, moments))
@@ -184,9 +187,11 @@ def _max_chord_quotient(low: Fraction, high: Fraction, at_low: arb, at_high: arb
     if slope.contains(0):  # the ball does not show where the derivative is zero
         return (at_low.max(at_high) / ball(low * (low - 1))).upper()
     values = [at_low / ball(low * (low - 1)), at_high / ball(high * (high - 1))]
+    # If the derivative has no zero, this is the value at another point of the chord: no harm.
     root = (start * (start + slope)).max(arb(0)).sqrt()
     for sign in (-1, 1):
         order = (sign * root - start) / slope
+        # A ball that reaches over an end may contain the zero, so only balls outside are left out.
         if not (order < ball(low) or order > ball(high)):
             order = order.max(ball(low)).min(ball(high))
             values.append((start + slope * order) / (order * (order - 1)))
@@ -268,10 +273,11 @@ def epsilon_bounds(
     curves = [kind for kind in kinds if kind.parts_can_meet and kind.largest_loss is None]
     if curves:
         yield from _divergence_bounds(kinds, curves, delta, aim)
+    # Noise that is narrower loses less by its own losses than by those of normal noise.
     close = vectors_with_gaussian_noise(kinds, CLOSE)
     if close is not None and close.others:
         yield from _with_normal_vectors(close, delta, aim)
-    if not curves:
+    if not curves:  # otherwise some vectors have no losses to compose
         yield from _composition_bounds(kinds, delta, aim)
 
 

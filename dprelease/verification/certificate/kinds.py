@@ -139,6 +139,7 @@ def vector_kinds_of(events: Sequence[Event]) -> list[VectorKind]:
         if event.sensitivity.of_all_rows and not law.costs_most_in_few_cells:
             raise BudgetError("DP-BUDGET-012", column=event.column, mechanism=law.name)
         named.setdefault((law, event.sensitivity), []).append(f"{event.query}.{event.column}")
+    # All sensitivities of a law share its losses, so its tails are summed once.
     proven = {law: proven_losses(law) for law, _ in named}
     return [
         VectorKind(law, proven[law], sensitivity, tuple(columns))

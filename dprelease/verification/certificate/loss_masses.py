@@ -40,6 +40,7 @@ class LossMasses:
     def compose(self, other: LossMasses) -> LossMasses:
         """Return the distribution of the sum of two independent losses on the same grid."""
         product = fmpz_poly(list(self.masses)) * fmpz_poly(list(other.masses))
+        # The sum of two losses is infinite if one of them is.
         infinite = self.total * other.total - int(sum(self.masses)) * int(sum(other.masses))
         return LossMasses(
             self.width,
@@ -59,6 +60,8 @@ class LossMasses:
         with ctx.workprec(self.bits + SPARE_BITS):
             share = 1 / (1 + (-ball(self.width)).exp())
             up, down = (probability_units(part, self.bits) for part in (share, 1 - share))
+        # The coarser grid consists of the even places, so an odd first or last place gets a
+        # neighbour.
         masses = [0, *self.masses] if self.first % 2 else list(self.masses)
         first = self.first - self.first % 2
         kept = [int(mass) for mass in masses[::2]] + [0] * (1 - len(masses) % 2)
@@ -118,6 +121,8 @@ class LossMasses:
                 factor *= rise
                 below = (self.first + i - 1) * width
                 below = below if i and below > 0 else arb(0)
+                # A comparison that balls leave open counts as too large, so that no epsilon is too
+                # small.
                 if not p - below.exp() * q <= least:
                     excess = p - least
                     above = (self.first + i) * width

@@ -118,6 +118,7 @@ class ShiftedLaw:
             if not more:
                 break
             if len(edges) + len(more) > options.most:
+                # Wider blocks make the bound larger, but never wrong.
                 options = replace(options, fine=2 * options.fine)
             else:
                 edges = sorted({*edges, *more})
@@ -293,9 +294,11 @@ def losses_on_grid(blocks: Sequence[Block], width: Fraction, bits: int) -> LossM
 def _split_onto_grid(block: Block, step: arb, slack: arb) -> list[tuple[int, arb]]:
     """Return points of the grid and their P probabilities: one without a lower bound, else two."""
     assert block.high is not None
+    # The ceiling of high / step - slack; the lower end of its opposite gives the larger point.
     high = -_floor_of_midpoint((slack - block.high / step).lower())
     if block.low is None:
         return [(high, block.p)]
+    # Two points are needed, also if both bounds are the same loss.
     low = min(_floor_of_midpoint((block.low / step - slack).lower()), high - 1)
     kept = block.q * ((low + slack) * step).exp()
     upper = (block.p - kept) / -((low - high) * step).expm1()

@@ -163,6 +163,7 @@ def _normal_probabilities(edges: Sequence[arb]) -> list[arb]:
     """Return the probabilities of N(0, 1) below all edges, between edges, and above all edges."""
     root = arb(2).sqrt()
     upper = [bool(x > 0) for x in edges]
+    # The smaller tail at each edge keeps its digits; 1 minus it would lose them.
     signed = zip(edges, upper, strict=True)
     tails = [((x if above else -x) / root).erfc() / 2 for x, above in signed]
     found = [1 - tails[0] if upper[0] else tails[0]]

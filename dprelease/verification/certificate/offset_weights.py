@@ -130,7 +130,7 @@ class SummedTails:
     @cached_property
     def total(self) -> arb:
         """Return the total weight of all integers."""
-        return 2 * self.sums[0] - 1
+        return 2 * self.sums[0] - 1  # 0 has weight 1, in both halves
 
     def tail(self, k: int, upper: bool) -> arb:
         """Return an interval (ball) that contains P(K >= k) if `upper` is set, else P(K <= k)."""

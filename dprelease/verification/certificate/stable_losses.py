@@ -153,14 +153,14 @@ class StableLosses:
         """Return bounds of L from `a` to `b`; `before` <= a and `after` >= b are near them."""
         low, high = self._loss(a), self._loss(b)
         if b <= self._half:
-            return low, high
+            return low, high  # L rises here
         ends = low.min(high), low.max(high)
         least, most = high * ball(a / b), low * ball(b / a)
         if not (self._half <= before < a and b < after):
             return least, most
         slowest, fastest = self._slopes(before, a, b, after)
         if slowest >= 0 or fastest <= 0:
-            return ends
+            return ends  # L rises or falls in all of the interval
         width = ball(b - a)
         return least, most.min(low + fastest * width).min(high - slowest * width)
 

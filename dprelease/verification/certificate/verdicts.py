@@ -136,6 +136,6 @@ def _round_up_or_none(price: Fraction) -> float | None:
     """Return a cost rounded up to a float; None if no float is large enough."""
     try:
         found = round_up(price)
-    except OverflowError:
+    except OverflowError:  # UNBOUNDED, for example
         return None
     return found if math.isfinite(found) else None

@@ -123,6 +123,7 @@ def _are_in_order(found: PublishedQuantile) -> bool:
         return False
     limit = column.post.suppress_above
     if limit is not None:
+        # The rule leaves cells with wider intervals empty, so that none of them is published.
         point, *both = (x.astype(np.float64) for x in (value, lower, upper))
         if bool(too_wide(point, both[0], both[1], limit).any()):
             return False

@@ -79,6 +79,7 @@ def _known_vectors(batch: pa.RecordBatch, query: Query) -> dict[str, Steps]:
         if found is not None and column.parts[1].name in known:
             center = narrow_aggregate(column.parts[0].aggregate, Sum).center
             count = known[column.parts[1].name]
+            # The product with the center would overflow an int64; such cells are not compared.
             exact = np.abs(count.numbers) < LIMIT // max(abs(center), 1)
             exact &= np.abs(found.numbers) < LIMIT
             sums = found.numbers - np.where(exact, count.numbers, 0) * center
@@ -94,6 +95,7 @@ def _shown_steps(batch: pa.RecordBatch, column: OutputColumn) -> Steps | None:
     found = values_in_steps(batch.column(column.name), column.step or Fraction(1))
     if found is None or not post.non_negative:
         return found
+    # A published 0 may also have been a number below 0.
     return Steps(found.numbers, found.known & (found.numbers > 0))
 
 
