@@ -72,6 +72,7 @@ class SharedSource:
         conditions = {condition.sql: condition for condition in predicates if condition is not None}
         predicate = None
         if conditions:
+            # The rows of all queries are read; each joint table has its own condition, too.
             everything = ["TRUE"] if None in predicates else []
             sql = " OR ".join([*(f"({sql})" for sql in conditions), *everything])
             read = dict.fromkeys(n for one in conditions.values() for n in one.columns)
@@ -350,6 +351,7 @@ def plan_scans(queries: Iterable[Query]) -> tuple[list[Scan], dict[str, list[str
     planned: list[Scan] = []
     reasons: dict[str, list[str]] = {}
     parts = [part for query in queries for part in query_parts(query)]
+    # Large tables come first, because smaller ones then need few or no more cells.
     for part in sorted(parts, key=lambda part: -part.query.keys.size):
         query = part.query
         if part.reason:

@@ -224,6 +224,8 @@ def _computed_columns_sql(
             values.append(f"{formulas[name].sql} AS {quoted}")
             value = typed_value_sql(name, column, formulas[name].physical)
             if value != quoted:
+                # Typing reads a value by its name, perhaps several times: it needs a SELECT of its
+                # own.
                 typings.append(f"{value} AS {quoted}")
         rows = f"SELECT *, {', '.join(values)} FROM ({rows}) typed"
         if typings:

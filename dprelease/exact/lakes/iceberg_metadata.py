@@ -123,7 +123,7 @@ def _hinted_file(folder: Path) -> Path | None:
 def _read_metadata(file: Path) -> Mapping[str, Any]:
     """Return the content of a metadata file, which may be compressed."""
     content = read_file(file, MOST_BYTES)
-    if content.startswith(b"\x1f\x8b"):
+    if content.startswith(b"\x1f\x8b"):  # gzip
         try:
             content = gzip.decompress(content)
         except EOFError:
@@ -200,6 +200,7 @@ def _path_of(root: Path, location: str, written: str) -> Path:
     if path.startswith(f"{base}/"):
         path = path[len(base) + 1 :]
     found = Path(os.path.realpath(root / path))
+    # The scheme of a store, as in s3://bucket, would be the name of a folder here.
     if ":/" in path or not found.is_relative_to(root):
         raise LakeProblem("some of its files are outside of its folder", FOLDER_ADVICE)
     if not found.is_file():

@@ -157,6 +157,7 @@ def describe_server_table(address: str, table: str) -> ServerTable:
         raise DataError("DP-DATA-001", **source_fields(declared), format=SERVER_TABLE)
     kinds = {column.name: _propose_type(column, held.labels) for column in held.columns}
     digits = {name: _step_and_largest(text) for name, text in held.written.items()}
+    # Reasons have blanks, and types have none.
     usable = {name: kind for name, kind in kinds.items() if " " not in kind}
     return ServerTable(
         _declare_table(

@@ -81,6 +81,7 @@ def union_of_parts(given: Input) -> str:
         values.append(_values_of_part(part, own, declared, names))
     types: dict[str, str] = {}
     for one in values:
+        # A file that lacks a column has NULL in the type of the first file that has the column.
         types |= {name: kind for name, (sql, kind) in one.items() if sql and name not in types}
     relations = []
     for part, one, names in zip(given.parts, values, names_of_parts, strict=True):
@@ -130,6 +131,7 @@ def _value_sql(part: Input, source: Source, declared: Declared, name: str, own: 
         changes = source.codes[name]
         stored = typed_value_sql(name, _with_codes(column, changes), physical, zone, source=own)
         new = ", ".join(f"{quoting.text(old)}: {quoting.text(one)}" for old, one in changes.items())
+        # A MAP has NULL for a code without a change, which stays as it is.
         return f"coalesce(MAP {{{new}}}[{stored}], {stored})", TEXT
     has_times = isinstance(column, DateColumn | TimestampColumn) or base_type(physical) in ZONED
     is_local = has_times and zone != declared.table.time_zone

@@ -100,6 +100,7 @@ class LineSelection:
         """
         pieces = self._below_header(TextLines(first_bytes(parts)))
         lines = (line for piece in pieces for line in piece.splitlines(keepends=True))
+        # Only fields are counted, so bytes that are no UTF-8 do no harm here.
         whole = (line.decode(UTF_8, "surrogateescape") for line in lines if line.endswith(b"\n"))
         records = csv.reader(whole, **self.dialect)
         try:
@@ -204,6 +205,8 @@ class LineSelection:
         held: deque[bytes] = deque()
         for piece in pieces:
             held.append(piece)
+            # A piece is surely above the notes once the pieces behind it have more lines than notes
+            # can.
             while sum(one.count(b"\n") for one in islice(held, 1, None)) > MOST_NOTES:
                 yield held.popleft()
         lines = b"".join(held).splitlines(keepends=True)

@@ -154,6 +154,7 @@ def union_sql(parts: Sequence[Part], declared: Declared) -> str:
             else quoting.identifier(name)
             for name in names
         ]
+        # A count of rows reads no column, but a SELECT needs one.
         selects.append(f"SELECT {', '.join(columns) or '1 AS one'} FROM {relation}")
     return f"({' UNION ALL '.join(selects)})"
 
@@ -162,6 +163,7 @@ def _value_sql(name: str, physical: str, declared: Declared, file: str) -> str:
     """Return SQL of a column in the type that it gets in all files; an error names the file."""
     column = declared.table.columns[name]
     kind = getattr(column, "type", "")
+    # UBIGINT has numbers that BIGINT lacks, so no smaller type holds those of all files.
     target = "HUGEINT" if kind == "integer" else DECLARED_AS[kind]
     try:
         if name == declared.table.privacy_unit.id and is_no_id(physical):

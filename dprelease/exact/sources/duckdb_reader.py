@@ -132,6 +132,7 @@ def _refuse_computed(declared: Declared, database: str, ask: RunMetadataQuery) -
         f"database_name = {quoting.text(database)} "
         f"AND lower(schema_name) = lower({quoting.text('.'.join(schema) or 'main')})"
     )
+    # The engine finds names in any case.
     same = f"{where} AND lower({{}}) = lower({quoting.text(table)})"
     views = ask(f"SELECT 1 FROM duckdb_views() WHERE {same.format('view_name')}")
     computed = ask(

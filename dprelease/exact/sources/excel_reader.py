@@ -102,6 +102,7 @@ class Sheet:
                     number = int(element.get("r") or number + 1)
                     parser.col_counter = 0
                     cells = dict(self._parse_cell(parser, cell) for cell in element)
+                    # The tree would keep the elements of all rows in memory.
                     element.clear()
                     held = {i: cell for i, cell in cells.items() if cell is not None}
                     if held:
@@ -120,7 +121,7 @@ class Sheet:
             if element.find(FORMULA_TAG) is not None:
                 self.formulas.add(parser.col_counter)
                 return parser.col_counter, None
-            is_own = found["data_type"] != "e"
+            is_own = found["data_type"] != "e"  # an error, such as #DIV/0!
             value = found["value"] if is_own else None
             if isinstance(value, int) and abs(value) >= EXACT:  # Excel wrote it as a float
                 value = float(str(value))
@@ -169,6 +170,7 @@ class ExcelReader(CellReader):
                     below = (cells for number, cells in sheet.rows() if number > header)
                     for cells in _rows_above_notes(below, source.until, source.footer):
                         found = zip(values, map(cells.get, places), strict=True)
+                        # A row counts also if no declared column is read from it.
                         yield [value(cell) for value, cell in found] or [None]
             except UnreadableWorkbook:
                 raise OSError("the workbook is incomplete") from None

@@ -272,6 +272,7 @@ def _stored_name(column: LakeColumn, columns: Sequence[tuple[str, int | None]]) 
     `columns`: the names of the file's columns, each with its number if it has one.
     """
     if column.field_id is not None:
+        # Names can't replace ids: a renamed column keeps its old name in old files.
         if columns and all(number is None for _, number in columns):
             way = "write the rows into files whose columns have ids, or into a Parquet file"
             raise LakeProblem("the columns of some files have no ids", way)

@@ -95,6 +95,7 @@ def _search_amount(
     `first` reaches all targets with the declared amount.
     """
     best, last, too_small = first, first, Fraction(0)
+    # A first guess: variances fall about with the square of epsilon.
     slope = -2.0
     for _ in range(TRIES):
         near = best.squared_ratio > 1 - CLOSE_ENOUGH or (

@@ -106,6 +106,7 @@ def _sum_parts(columns: DeclaredColumns, declared: DeclaredColumn) -> ColumnPart
         return _clipped_sum_parts(columns, declared, total)
     shared = declared.column in columns.once(columns_with_moments)
     own = declared.has_own_noise or declared.spec.margin_wanted is not None
+    # With bounds around 0, the plain sum equals the centred one, and is measured once anyway.
     always_zero = total.least == total.most == 0
     if own or not shared or always_zero or total.centered_sum.least == total.least:
         return ColumnParts(MEASURED, [("", total)])

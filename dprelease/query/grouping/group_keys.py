@@ -41,6 +41,7 @@ class Places(Sequence[int]):
         moved = np.diff(stored)
         ends = np.append(np.flatnonzero(moved), len(stored) - 1) + 1
         self._ends: NDArray[np.int64] | None = None
+        # The areas of a level repeat one position often; runs then take less memory.
         if len(stored) and (moved >= 0).all() and 2 * len(ends) <= len(stored):
             stored, self._ends = stored[ends - 1], ends
             self._ends.flags.writeable = False

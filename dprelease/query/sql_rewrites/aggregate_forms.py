@@ -113,6 +113,7 @@ class AggregateForms:
         if isinstance(node, exp.Count | exp.CountIf):
             return self._count(node, condition)
         if isinstance(node, exp.RegrR2):
+            # With one predictor, R^2 is the square of the correlation.
             root = self._of_rows(exp.Corr(this=node.this, expression=node.expression), condition)
             return exp.Paren(this=exp.Mul(this=root, expression=root.copy()))
         if isinstance(node, exp.VariancePop | exp.StddevPop):
@@ -198,6 +199,7 @@ class AggregateForms:
         """Return VAR_POP or STDDEV_POP, from the statistic of a sample and the number of rows."""
         column = self._argument(node, node.this, condition)
         declared = self.table.columns.get(column.name)
+        # If something replaces missing values, the statistic is one of all rows.
         is_filled = getattr(declared, "fill_value", None) is not None
         counted = exp.Count(this=exp.Star() if is_filled else column.copy(), big_int=True)
         fewer = exp.Paren(this=exp.Sub(this=counted, expression=number(1)))
@@ -316,6 +318,7 @@ def _within_group(node: exp.WithinGroup) -> exp.Expr:
         return exp.Mode(this=ordered.this)
     fraction = function.this
     if ordered.args.get("desc"):
+        # In descending order, the quantile at q is that at 1 - q in ascending order.
         parts = fraction.expressions if isinstance(fraction, exp.Array) else [fraction]
         turned = [_complement(node, part) for part in parts]
         fraction = exp.Array(expressions=turned) if isinstance(fraction, exp.Array) else turned[0]

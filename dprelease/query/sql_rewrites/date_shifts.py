@@ -186,5 +186,6 @@ def _moved(moment: date | datetime, amount: int, unit: str) -> date | datetime:
     if unit in _DAYS:
         return moment + timedelta(days=amount * _DAYS[unit])
     year, month = divmod(moment.year * 12 + moment.month - 1 + amount * _MONTHS[unit], 12)
+    # For other years, replace() raises the error that callers expect.
     last = calendar.monthrange(year, month + 1)[1] if 1 <= year <= 9999 else 31
     return moment.replace(year=year, month=month + 1, day=min(moment.day, last))

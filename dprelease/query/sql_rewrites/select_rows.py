@@ -220,6 +220,7 @@ class _Rewriter:
                 for part in (item.expressions if isinstance(item, exp.Tuple) else [item])
             ]
             keys = [self._key_expression(part) for part in parts]
+        # A constant divides no rows into groups.
         columns = [self._key(key) for key in keys if not isinstance(key, exp.Literal)]
         unique = {column.name: column for column in columns}
         rest = {k: v for k, v in group.args.items() if k not in ("all", "expressions") and v}

@@ -201,6 +201,7 @@ def _remainder(node: exp.Mod, columns: Mapping[str, Column]) -> ValueRange:
     if not by:
         return UNBOUNDED
     step = bounds.common_step([left.step, right.step])
+    # A remainder is less than the divisor, so by at least one step.
     most = abs(by) - (step or 0)
     lower = -most if left.lower is None else max(min(left.lower, Fraction(0)), -most)
     upper = most if left.upper is None else min(max(left.upper, Fraction(0)), most)

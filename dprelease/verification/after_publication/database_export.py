@@ -91,6 +91,7 @@ def export_to_database(
             manifest = canonical(record.to_json()).decode()
             words = language or metadata.language
             tables = write_release(target, release, manifest, overwrite=overwrite, language=words)
+            # Last, so that nothing is committed of a release that was replaced meanwhile.
             refuse_changed_files(folder, record)
             target.commit()
             committed = True
@@ -100,6 +101,7 @@ def export_to_database(
     except DatabaseError as refused:
         problem = str(refused)
     finally:
+        # A file that was there before may hold other tables, and stays.
         if is_new and opened and not committed:
             for left in (where, f"{where}.wal", f"{where}-journal"):
                 with suppress(OSError):

@@ -117,6 +117,7 @@ def _parsed_share(row: _AreaRow, where: Place) -> Fraction:
 def _rows_of_file(path: Path, name: str, key: Key) -> Iterator[_AreaRow]:
     """Yield the rows of a CSV file; raise DP-AREA-001 for wrong columns or an unreadable file."""
     try:
+        # Spreadsheets write a byte order mark, which would become a part of the first name.
         text = read_file(path, MOST_BYTES).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError, TooLarge) as problem:
         reason = getattr(problem, "strerror", None) or "it is not a UTF-8 text of at most 1 GiB"

@@ -68,6 +68,7 @@ def write_file_atomically(path: Path, data: bytes, *, replace: bool) -> None:
         with name.open("xb") as file:
             file.write(data)
             file.flush()
+            # Otherwise, after a crash of the system, the new name may be that of an empty file.
             os.fsync(file.fileno())
         if replace:
             os.replace(name, path)

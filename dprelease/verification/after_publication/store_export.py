@@ -86,6 +86,7 @@ def export_to_store(folder: str | Path, uri: str, *, overwrite: bool = False) ->
         target.claim(manifest, names, overwrite)
         for name in names:
             target.write(name, folder / name)
+        # Last, so that the manifest vouches for no file that changed while it was copied.
         refuse_changed_files(folder, record)
         target.complete(manifest)
     return StoreResult((*names, NAME))
@@ -165,6 +166,7 @@ class _StoreFolder:
             found = "another release, or a part of one that is being copied or was interrupted"
             raise OutputError("DP-EXPORT-015", found=found, way=", or replace it with --overwrite")
         self._mine = json.dumps({"digest": digest, "files": sorted({*names, *old})}).encode()
+        # Of two programs that start at the same time, only one gets the claim.
         self._store.write_if_unchanged(self._start + CLAIM, self._mine, self._found.get(CLAIM))
         stale = [NAME, *sorted(self._found.keys() - {NAME, CLAIM, *names})]
         self._store.remove([self._start + name for name in stale if name in self._found])
@@ -176,6 +178,7 @@ class _StoreFolder:
     def complete(self, manifest: bytes) -> None:
         """Write the manifest if the folder is still claimed for this release, and end the claim."""
         claim = self._store.find(self._start + CLAIM)
+        # Meanwhile, another program may have begun to replace this release.
         if claim is None or self._store.read(claim) != self._mine:
             raise StoreError(Cause.CHANGED)
         self._store.write_if_unchanged(self._start + NAME, manifest, None)

@@ -66,6 +66,7 @@ def redact_failures(work: Callable[[], Iterator[pa.RecordBatch]]) -> Iterator[pa
         yield from work()
     except Exception:  # noqa: BLE001 - whatever it is, its message stays here
         failed = True
+    # Not inside of `except`, whose exception would stay the context of this one.
     if failed:
         raise TaskFailure(
             "a task of dprelease failed; its message is not shown, because it may contain data"
@@ -158,6 +159,7 @@ class JointTablesTask:
 
             filled = fill_joint_tables(stream(), self.scan.filled)
             if filled is None:
+                # Sums of this task alone may not fit; the driver recognizes this by so many rows.
                 seen = max(seen, MOST_ROWS + 1)
             yield sums_row(ROWS_SEEN, 0, pa.table({"cell": [0], "m0": [seen]}))
             for place, (_, vectors) in enumerate(filled or ()):
