@@ -167,6 +167,7 @@ class _RowForms:
             return exp.Paren(this=quotient)
         lows = [one.lower for one in ranges]
         if all(low is not None and low >= 0 for low in lows):
+            # Not below 0, FLOOR cuts off the fraction, as // does.
             return exp.Floor(this=quotient)
         return _without_fraction(quotient)
 
