@@ -19,8 +19,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.exact.engines import open_duckdb
-from dprelease.exact.lakes import delta_log
 from dprelease.exact.lakes.lake_version import constant_sql
+from dprelease.exact.sources import delta_reader
 from dprelease.statements.values.source_equality import SPARK_NOTE
 from tests.exact.build import ask, declare, exact
 
@@ -106,7 +106,7 @@ def test_every_delta_version_has_its_rows(by: list[str] | None, tmp_path: Path) 
     assert [*history] == [*range(8)]
     for version, rows in history.items():
         listed = {Path(uri).name for uri in DeltaTable(folder, version=version).file_uris()}
-        assert {path.name for path in delta_log.read_version(folder, version).paths} == listed
+        assert {path.name for path in delta_reader.read_version(folder, version).paths} == listed
         assert city_totals(folder, version) == expected_totals(rows)
     assert city_totals(folder) == expected_totals([])
     for commit in range(begin):  # the log may be cleaned up to a checkpoint
@@ -442,9 +442,9 @@ def test_invalid_partition_values_are_not_read(text: str, kind: str) -> None:
 def test_removed_delta_files_are_never_opened(tmp_path: Path) -> None:
     """Nor is a file that no version lists, in a folder of a partition."""
     write_deltalake(tmp_path, arrow_table(ROWS), partition_by=["city"])
-    before = {*delta_log.read_version(tmp_path, 0).paths}
+    before = {*delta_reader.read_version(tmp_path, 0).paths}
     DeltaTable(tmp_path).delete("city = 'Bern'")
-    (gone,) = before - {*delta_log.read_version(tmp_path, 1).paths}
+    (gone,) = before - {*delta_reader.read_version(tmp_path, 1).paths}
     gone.write_bytes(b"secret")
     pq.write_table(arrow_table(ROWS), gone.with_name("orphan.parquet"))
     assert city_totals(tmp_path) == expected_totals([row for row in ROWS if row["city"] != "Bern"])
