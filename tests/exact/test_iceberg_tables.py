@@ -21,7 +21,8 @@ from pyiceberg.table import Table
 from pyiceberg.types import DoubleType, IntegerType, LongType
 
 from dprelease.errors import DataError, DpReleaseError, State
-from dprelease.exact.lakes import avro, iceberg_metadata
+from dprelease.exact.lakes import avro
+from dprelease.exact.sources import iceberg_reader
 from tests.exact.build import ask, declare, exact
 from tests.exact.iceberg_catalogue import FolderCatalogue
 
@@ -113,7 +114,7 @@ def test_every_iceberg_snapshot_has_its_rows(
     shutil.copytree(folder, tmp_path / "copy")
     for snapshot, rows in history.items():
         planned = {task.file.file_path for task in table.scan(snapshot_id=snapshot).plan_files()}
-        paths = iceberg_metadata.read_version(folder, snapshot).paths
+        paths = iceberg_reader.read_version(folder, snapshot).paths
         assert {*map(str, paths)} == planned
         assert (
             city_totals(folder, snapshot)
@@ -209,9 +210,9 @@ def simple(folder: Path, by: tuple[str, ...] = ()) -> tuple[FolderCatalogue, Tab
 def test_removed_iceberg_files_are_never_opened(tmp_path: Path) -> None:
     _, table = simple(tmp_path, ("city",))
     first = current(table)
-    before = {*iceberg_metadata.read_version(tmp_path, first).paths}
+    before = {*iceberg_reader.read_version(tmp_path, first).paths}
     table.delete("city = 'Bern'")
-    (gone,) = before - {*iceberg_metadata.read_version(tmp_path, current(table)).paths}
+    (gone,) = before - {*iceberg_reader.read_version(tmp_path, current(table)).paths}
     gone.write_bytes(b"secret")
     pq.write_table(arrow_table(ROWS), gone.with_name("orphan.parquet"))
     left = [row for row in ROWS if row["city"] != "Bern"]
@@ -299,10 +300,10 @@ def test_iceberg_delete_files_are_refused(tmp_path: Path) -> None:
             yield record | ({"content": 1} if "manifest_path" in record else {})
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(iceberg_metadata, "read_records", with_deletes)
+        patch.setattr(iceberg_reader, "read_records", with_deletes)
         assert "rewrite_data_files" in assert_refused(catalogue.current, "delete files").fix
         patch.setattr(
-            iceberg_metadata, "read_records",
+            iceberg_reader, "read_records",
             lambda path: ({**one, "status": 2} for one in with_deletes(path)),
         )  # fmt: skip
         assert city_totals(catalogue.current) == expected_totals([])
@@ -319,11 +320,11 @@ def test_iceberg_files_without_field_ids_are_refused(tmp_path: Path) -> None:
 def test_partition_columns_missing_in_files_are_refused(tmp_path: Path) -> None:
     """Their values are only in the manifest."""
     catalogue, table = simple(tmp_path, ("city",))
-    for path in iceberg_metadata.read_version(tmp_path, current(table)).paths:
+    for path in iceberg_reader.read_version(tmp_path, current(table)).paths:
         pq.write_table(pq.read_table(path, partitioning=None).drop_columns(["city"]), path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            iceberg_metadata, "find_data_files", lambda root, listed, advice: tuple(listed)
+            iceberg_reader, "find_data_files", lambda root, listed, advice: tuple(listed)
         )
         assert_refused(catalogue.current, "'city' in a form that can't be read exactly")
 
