@@ -27,7 +27,7 @@ from dprelease.verification.after_publication.change_intervals import (
     change_between,
     sum_width,
 )
-from dprelease.verification.after_publication.code_links import code_links
+from dprelease.verification.after_publication.changes import code_links
 from dprelease.verification.after_publication.joint_errors import JointErrors
 from dprelease.verification.after_publication.release_tables import read_release_tables
 from tests.release.area_family import GROUPED, TOWNS, TREE, publish_family, write_family
