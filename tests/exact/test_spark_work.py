@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dprelease.exact.spark import work
+from dprelease.exact.spark import noise
 from dprelease.exact.spark.executors.seal import Seal
 from dprelease.exact.spark.executors.tasks import TaskFailure
-from dprelease.exact.spark.work import EncryptedWork, Waves, decrypt_object, encrypt_object
+from dprelease.exact.spark.noise import EncryptedWork, Waves, decrypt_object, encrypt_object
 from tests.exact.fake_spark import FakeSpark, Frame
 
 
@@ -25,8 +25,8 @@ def all_of(waves: Waves) -> list[list[Any]]:
 
 @pytest.fixture(autouse=True)
 def three_tasks_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "FIRST_WAVE_TASKS", 2)
-    monkeypatch.setattr(work, "MOST_WAVE_TASKS", 3)
+    monkeypatch.setattr(noise, "FIRST_WAVE_TASKS", 2)
+    monkeypatch.setattr(noise, "MOST_WAVE_TASKS", 3)
 
 
 @pytest.mark.parametrize("number", [0, 1, 2, 3, 8])
@@ -41,7 +41,7 @@ def test_results_are_in_the_order_of_tasks(number: int) -> None:
 
 def test_large_results_are_returned_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many as fit, once their size is known; tasks are created when they are sent."""
-    monkeypatch.setattr(work, "RESULT_BYTES", 100)
+    monkeypatch.setattr(noise, "RESULT_BYTES", 100)
     begun: list[int] = []
     tasks = (begun.append(i) or np.arange(1000) * i for i in range(6))
     waves = Waves(FakeSpark(), squares, tasks)
@@ -124,7 +124,7 @@ def test_errors_of_tasks_contain_no_values() -> None:
         raise ValueError("SECRET-4711")
 
     seal = Seal.fresh()
-    rows = work._task_row(0, encrypt_object(seal, 0, "task"))
+    rows = noise._task_row(0, encrypt_object(seal, 0, "task"))
     with pytest.raises(TaskFailure) as told:
         list(EncryptedWork(fails, seal, Seal.fresh()).run([rows]))
     assert "SECRET" not in str(told.value)

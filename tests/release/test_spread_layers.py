@@ -17,7 +17,7 @@ from dprelease.consistency.estimates import first_pass
 from dprelease.errors import DataError, RunState, State
 from dprelease.exact import engine_api
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.spark import work as spark_work
+from dprelease.exact.spark import noise as spark_noise
 from dprelease.exact.spark.spark_engine import SparkEngine
 from dprelease.postprocess.consistent import values
 from dprelease.release.runs.pipeline import run
@@ -48,8 +48,8 @@ def subtrees(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(values, "FEW", 0)
     held = (*(first_pass.__defaults__ or ())[:-1], 1)  # the last default: cells of a piece
     monkeypatch.setattr(first_pass, "__defaults__", held)
-    monkeypatch.setattr(spark_work, "FIRST_WAVE_TASKS", 3)
-    monkeypatch.setattr(spark_work, "MOST_WAVE_TASKS", 3)
+    monkeypatch.setattr(spark_noise, "FIRST_WAVE_TASKS", 3)
+    monkeypatch.setattr(spark_noise, "MOST_WAVE_TASKS", 3)
 
 
 class PickledTasks:
@@ -129,13 +129,13 @@ def test_executor_tasks_give_the_layers_of_one_machine(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waves: list[int] = []
-    following = spark_work.Waves.next_results
+    following = spark_noise.Waves.next_results
 
-    def counted(self: spark_work.Waves) -> list[Any]:
+    def counted(self: spark_noise.Waves) -> list[Any]:
         waves.append(len(found := following(self)))
         return found
 
-    monkeypatch.setattr(spark_work.Waves, "next_results", counted)
+    monkeypatch.setattr(spark_noise.Waves, "next_results", counted)
     one = publish_family(tmp_path / "one", **situation(what))
     assert not waves
     other = publish_family(tmp_path / "other", **situation(what, more="engine: spark\n"))

@@ -1,23 +1,29 @@
-"""Add noise to large results on the executors, so that true values never reach the driver.
+"""Work on noised data on the executors: draw noise there, and send further tasks and their results.
 
-Noise is drawn in the last stage, by the task that writes the result. Spark may attempt a task
-several times (if the task is lost, fails, or is run twice by speculation). Spark then commits the
-file of one attempt, and discards the files of the other attempts unread. A committed task is never
-repeated, because no stage follows it. After all tasks are committed, the driver reads the files
-once, some blocks of cells at a time, and refuses them unless every block exists exactly once. So
-every published cell has a single noise draw, whichever committer Spark uses.
+Noise is added to large results on the executors, so that true values never reach the driver. It is
+drawn in the last stage, by the task that writes the result. Spark may attempt a task several times
+(if the task is lost, fails, or is run twice by speculation). Spark then commits the file of one
+attempt, and discards the files of the other attempts unread. A committed task is never repeated,
+because no stage follows it. After all tasks are committed, the driver reads the files once, some
+blocks of cells at a time, and refuses them unless every block exists exactly once. So every
+published cell has a single noise draw, whichever committer Spark uses.
 
-Privacy does not depend on the removal of files, because all files are encrypted with a key of this
-run: a killed driver leaves its folder, and an abandoned attempt may write a file after the folder
-is removed.
+Further work on noised data is a function of its task, so a repeated task has the same result.
+
+Privacy does not depend on the removal of files, because files, tasks and results are encrypted with
+keys that exist only as long as the driver works: a killed driver leaves its folder, an abandoned
+attempt may write a file after the folder is removed, and Spark writes the data that it moves to
+disk.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -35,9 +41,7 @@ from dprelease.statements.coded_rows import JointTable
 from dprelease.statements.partial import GROUP_COLUMNS, PartialQuery
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-
 
 # Combine the sums that tasks return to the true aggregates of cells.
 
@@ -224,3 +228,116 @@ def _remove(spark: Any, folder: str) -> None:
     """Remove the files of executors, on any file system."""
     path = spark._jvm.org.apache.hadoop.fs.Path(folder)
     path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).delete(path, True)
+
+
+Task = TypeVar("Task")
+TaskResult = TypeVar("TaskResult")
+
+TASK_COLUMNS = "number int, content binary"
+
+RESULT_BYTES = 1 << 28
+"""Maximum bytes of the results of one wave, estimated from the size of earlier results."""
+
+FIRST_WAVE_TASKS = 4
+"""Tasks to send while the size of results is unknown."""
+
+MOST_WAVE_TASKS = 16
+"""Maximum tasks at a time: a single process writes their results."""
+
+CODEC = "zstd"
+
+LENGTH_BYTES = 8
+"""Bytes of the uncompressed length before the content."""
+
+
+@dataclass(frozen=True)
+class EncryptedWork:
+    """Decrypts tasks on an executor, does the work on them, and encrypts the results.
+
+    `given`: the key of the tasks. `made`: the key of the results.
+    """
+
+    work: Callable[[Any], Any]
+    given: Seal
+    made: Seal
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield rows of `TASK_COLUMNS`, a result for each task."""
+        yield from redact_failures(lambda: self._process_tasks(batches))
+
+    def _process_tasks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the encrypted result of each encrypted task."""
+        for batch in batches:
+            numbers = batch.column("number").to_pylist()
+            for number, content in zip(numbers, batch.column("content"), strict=True):
+                task = decrypt_object(self.given, number, content.as_buffer().to_pybytes())
+                yield _task_row(number, encrypt_object(self.made, number, self.work(task)))
+
+
+class Waves:
+    """Tasks that are sent in waves; a wave is one job with as many tasks as fit in memory.
+
+    - `spark`: the session; its executors have been checked for the version.
+    - `work`: the work on each task; a deterministic function.
+    - `tasks`: in the order of the results; generated as they are sent.
+    """
+
+    def __init__(
+        self, spark: SparkSession, work: Callable[[Task], TaskResult], tasks: Iterable[Task]
+    ) -> None:
+        self._spark, self._tasks = spark, enumerate(tasks)
+        self._doing = EncryptedWork(work, Seal.fresh(), Seal.fresh())
+        self._most = min(FIRST_WAVE_TASKS, cores_of(spark))
+
+    def next_results(self) -> list[Any]:
+        """Return the results of the next wave, in the order of its tasks; none after the last wave.
+
+        Raises LookupError or ValueError if a result does not exist exactly once, or is not of this
+        run.
+        """
+        sent = list(itertools.islice(self._tasks, self._most))
+        if not sent:
+            return []
+        content = [encrypt_object(self._doing.given, number, task) for number, task in sent]
+        rows = pa.Table.from_batches(
+            [_task_row(number, one) for (number, _), one in zip(sent, content, strict=True)]
+        )
+        frame: DataFrame = self._spark.createDataFrame(rows)
+        placed = frame.repartitionById(len(sent), "number").mapInArrow(
+            self._doing.run, TASK_COLUMNS
+        )
+        found: dict[int, bytes] = {}
+        for batch in placed.toArrow().to_batches():
+            for number, held in zip(
+                batch.column("number").to_pylist(), batch.column("content"), strict=True
+            ):
+                if number in found:
+                    raise LookupError("a result is there twice")
+                found[number] = held.as_buffer().to_pybytes()
+        self._widen(max(map(len, found.values()), default=0))
+        return [decrypt_object(self._doing.made, number, found[number]) for number, _ in sent]
+
+    def _widen(self, largest: int) -> None:
+        """Set the number of tasks of the next wave, from the size of the largest result."""
+        cores = min(MOST_WAVE_TASKS, 2 * cores_of(self._spark))
+        self._most = max(1, min(cores, RESULT_BYTES // max(1, largest)))
+
+
+def encrypt_object(seal: Seal, number: int, thing: object) -> bytes:
+    """Return the bytes of an object, encrypted together with its number."""
+    plain = pickle.dumps(thing, protocol=pickle.HIGHEST_PROTOCOL)
+    packed: bytes = pa.compress(plain, CODEC, asbytes=True)
+    return seal.encrypt_block(number, len(plain).to_bytes(LENGTH_BYTES, "little") + packed)
+
+
+def decrypt_object(seal: Seal, number: int, content: bytes) -> Any:
+    """Return a decrypted object; raise ValueError if it is of another run or another number."""
+    plain = seal.decrypt_block(number, content)
+    size = int.from_bytes(plain[:LENGTH_BYTES], "little")
+    return pickle.loads(pa.decompress(plain[LENGTH_BYTES:], size, CODEC))
+
+
+def _task_row(number: int, content: bytes) -> pa.RecordBatch:
+    """Return a batch with one row: the number of a task and its encrypted content."""
+    columns = [pa.array([number], pa.int32()), pa.array([content], pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, names=["number", "content"])

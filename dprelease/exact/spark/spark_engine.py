@@ -29,6 +29,7 @@ from dprelease.exact.spark.jobs import Sums, sums_of_joint_tables, sums_of_state
 from dprelease.exact.spark.noise import (
     BlockNoise,
     Noise,
+    Waves,
     exact_table,
     noisy_blocks_folder,
     read_noisy_blocks,
@@ -50,7 +51,6 @@ from dprelease.exact.spark.sessions.spark_session import (
 from dprelease.exact.spark.sessions.workers import require_same_versions
 from dprelease.exact.spark.spark_input import DriverReader, SparkSources
 from dprelease.exact.spark.spark_tables import StoredTable, find_stored_table, refuse_change
-from dprelease.exact.spark.work import Waves
 from dprelease.query.resolve import Query
 from dprelease.query.scan_planning import MOST_NUMBERS, Scan, groups_bounded_together
 from dprelease.query.unread import unsupported_by_spark_error
