@@ -35,8 +35,7 @@ from dprelease.query.aggregates.aggregate import narrow_aggregate
 from dprelease.query.aggregates.product_sum import ProductSum
 from dprelease.query.aggregates.sum import Sum
 from dprelease.query.forms.centred_moments import MEAN, STDDEV, SUM, VARIANCE
-from dprelease.query.forms.quantile_ratio import QUANTILE_RATIO
-from dprelease.query.forms.ratio import RATIO
+from dprelease.query.forms.ratio import QUANTILE_RATIO, RATIO
 from dprelease.query.forms.share_of_total import PERCENTAGE, SHARE
 from dprelease.query.measurement import Form, OutputColumn
 

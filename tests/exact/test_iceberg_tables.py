@@ -323,9 +323,7 @@ def test_partition_columns_missing_in_files_are_refused(tmp_path: Path) -> None:
     for path in iceberg_reader.read_version(tmp_path, current(table)).paths:
         pq.write_table(pq.read_table(path, partitioning=None).drop_columns(["city"]), path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            iceberg_reader, "find_data_files", lambda root, listed, advice: tuple(listed)
-        )
+        patch.setattr(iceberg_reader, "find_data_files", lambda root, listed, advice: tuple(listed))
         assert_refused(catalogue.current, "'city' in a form that can't be read exactly")
 
 
