@@ -124,4 +124,4 @@ def _quantile_ratio_parts(columns: DeclaredColumns, declared: DeclaredColumn) ->
     return ColumnParts(QUANTILE_RATIO, list(zip(PARTS, quantiles, strict=True)), shares=shares)
 
 
-BY_WORD = {"ratio": _ratio_parts, "quantile_ratio": _quantile_ratio_parts}
+BY_WORD = {"quantile_ratio": _quantile_ratio_parts, "ratio": _ratio_parts}
