@@ -39,6 +39,7 @@ def joined_source(select: exp.Select, join: exp.Join, left: Source, right: Sourc
         if is_left:
             reason = "rows of the public table that no person has would be added"
             refuse("LEFT JOIN", reason, f"write {right.alias} LEFT JOIN {left.alias}, or JOIN")
+        # Rows of people come first: each matches at most one public row, but not the reverse.
         left, right = right, left
     if right.join is not None:
         refuse("A third table", "a query joins two tables at most", "join one table")
