@@ -85,6 +85,7 @@ def is_recorded_choice(words: str, law: Randomizer, measurement: Measurement) ->
         searched = {name for shape in type(law).searched_shapes for name in shape}
         is_fixed = searched <= set(measurement.mechanism.shape)
         return words == ("declared" if is_fixed else CHOSEN_SHAPE)
+    # A text that is not computed again could say anything, so it may have these words only.
     said = re.sub(r"[;:,]", " ", words).split()
     known = {*WORDS, *registry.names()}
     start = f"auto: least {request.options.measure}"
@@ -118,6 +119,7 @@ def certify_claims(
     from dprelease.verification.certificate.certify import certify, claims_of
     from dprelease.verification.certificate.verdicts import Verdict
 
+    # A proof about noise that the declaration does not allow would prove nothing about the release.
     if any(finding.code not in PRICES for finding in report.findings):
         return
     try:

@@ -60,6 +60,7 @@ def check_truth(
     problems with these files; it is called only if all of them exist.
     """
     problems = [*_stand_in_problems(rehearsal, declaration), *_file_problems(rehearsal, wanted)]
+    # Files with other digests than the recorded ones get one finding, and are not read.
     if not problems and not any(f.code == "DP-VERIFY-004" for f in report.findings):
         problems += errors()
     for problem in problems:

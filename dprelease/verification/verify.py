@@ -232,6 +232,7 @@ def _check_limits(
 
 def _check_kind(report: Report, record: AnyManifest) -> None:
     """Run the checks for the kind of the release: aggregates, single records, or messages."""
+    # Each kind has imports of its own, so that only those of the checked kind are loaded.
     if isinstance(record, LocalManifest):
         from dprelease.verification.local_release import check_local
 

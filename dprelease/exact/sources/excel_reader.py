@@ -100,6 +100,7 @@ class Sheet:
             for _, element in iterparse(raw):
                 if element.tag == ROW_TAG:
                     number = int(element.get("r") or number + 1)
+                    # openpyxl counts from the last cell for cells that do not name their place.
                     parser.col_counter = 0
                     cells = dict(self._parse_cell(parser, cell) for cell in element)
                     # The tree would keep the elements of all rows in memory.

@@ -108,6 +108,7 @@ def _metadata_of(path: Path, snapshot: int | None, *, can_guess: bool) -> Mappin
         reason = f"only its catalogue knows the current snapshot (there is no '{HINT}')"
         raise LakeProblem(reason, NAME_ADVICE)
     read = [_read_metadata(folder / name) for name in latest]
+    # If no file has the snapshot, any of them shows the caller that it lacks it.
     return next((one for one in read if snapshot in _snapshots_of(one)), read[0])
 
 

@@ -99,6 +99,7 @@ def split_statement(
     original = tree.copy()
     insert_parameters(tree, params)
     found = _Splitter(tables, text, tree if margins else None, confidence).split(tree)
+    # sqlglot may drop a word, and the answer would be that of another statement.
     dropped = dropped_word_text(original, text)
     if dropped is not None:
         refuse("DP-SQL-002", what=dropped)

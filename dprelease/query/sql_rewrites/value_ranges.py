@@ -221,6 +221,7 @@ def _absolute(node: exp.Abs, columns: Mapping[str, Column]) -> ValueRange:
 def _rounded(node: exp.Expr, columns: Mapping[str, Column]) -> ValueRange:
     """Return the range of floor(x), ceil(x) or round(x)."""
     found, one = _inner(node, columns), Fraction(1)
+    # ROUND goes to one of both neighbours, so the lower one and the upper one bound it.
     low = None if found.lower is None else Fraction(math.floor(found.lower))
     high = None if found.upper is None else Fraction(math.ceil(found.upper))
     if isinstance(node, exp.Floor) and found.upper is not None:

@@ -170,6 +170,7 @@ def _first_bound_within(bounds: Iterable[Bound], aim: Fraction) -> Bound | None:
 def _lower_bound(claim: Claim, opinion: Opinion | None) -> float | None:
     """Return the lower bound of the second opinion for the same claim."""
     same = opinion is not None and opinion.counted == claim.counted
+    # The opinion may be about another claim, such as a rho.
     if opinion is None or not same or opinion.claimed != float(claim.claimed):
         return None
     return opinion.at_least

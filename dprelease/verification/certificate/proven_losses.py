@@ -71,6 +71,7 @@ def _single_block(_shift: int, _options: BlockOptions) -> list[list[Block]]:
     return [[Block(arb(1), arb(0))]]
 
 
+# Not tight, so that a claim about this mechanism stays open, and is not refused.
 NOTHING = ProvenLosses(_single_block, "nothing is proved about this mechanism", tight=False)
 
 
@@ -166,6 +167,7 @@ def _integer_gaussian_losses(law: Any) -> ProvenLosses:
     Kamath and Steinke 2020, arXiv 2004.00010v5, Theorem 4).
     """
     scale, offset = Fraction(law.scale), Fraction(law.offset)
+    # Wider noise has too many weights to sum; then the mechanism's own balls are used.
     tails = SummedTails(scale, offset) if scale <= LARGEST_SCALE else None
     losses = partial(falling_loss, scale, offset)
     if offset:
