@@ -277,7 +277,7 @@ class DpAccessor(Questions):
         sort, or a change of a declared column, a row may depend on several rows.
         """
         known, frame = session.snapshot(token), self._frame
-        attempt(session.declared, lambda: refuse_other_rows(frame, known, session.declared))
+        attempt(session.declared, lambda: refuse_other_rows(frame, known, session.declared.rows))
 
 
 def register_with_polars() -> None:

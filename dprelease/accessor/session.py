@@ -326,7 +326,9 @@ class Session(Summarized):
             if self._first and not vouched:
                 return None
             token = Entropy().words(2).tobytes().hex()
-            self._frames[token] = attempt(self.declared, lambda: snapshot_of(frame, self.declared))
+            self._frames[token] = attempt(
+                self.declared, lambda: snapshot_of(frame, self.declared.rows)
+            )
             self._first = self._first or token
             _LIVE[token] = self
             return token

@@ -176,6 +176,7 @@ def _tables_without_sources(declaration: Declaration) -> dict[str, Declared]:
     """Return the declared tables without sources, and with an owner, which a ledger requires."""
     without_sources = {}
     for name, declared in declaration.tables.items():
-        changed = {"source": None, "owner": declared.table.owner or OWNER}
-        without_sources[name] = replace(declared, table=declared.table.model_copy(update=changed))
+        owner = {"owner": declared.table.owner or OWNER}
+        table = declared.table.with_source(None).model_copy(update=owner)
+        without_sources[name] = replace(declared, table=table)
     return without_sources

@@ -370,8 +370,10 @@ UNLIMITED = "No contribution limit leaves out rows; the treatments state which r
 
 def unit_record(query: Query) -> UnitRecord:
     """Return the record of the privacy unit of a query."""
-    unit = query.unit
+    unit, lookup = query.unit, query.table.privacy_unit.lookup
     who = "each row" if unit.id is None else f"all rows with the same '{unit.id}'"
+    if lookup is not None:
+        who += f", the smallest that a correspondence table names for their '{lookup.on}'"
     change = (
         "one privacy unit more or less"
         if query.neighbours is Neighbours.ADD_REMOVE

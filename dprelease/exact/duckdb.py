@@ -23,11 +23,13 @@ from dprelease.exact.inputs import (
     refuse_duplicate_keys,
     refuse_missing_columns,
     refuse_unusable_columns,
+    tables_to_open,
 )
 from dprelease.exact.key_tables import KeyTables
 from dprelease.exact.nan_safety import DISABLE_STATISTICS, FloatColumns
 from dprelease.exact.postgres.server_link import Servers, open_servers
 from dprelease.exact.reading.file_unions import union_of_parts
+from dprelease.exact.reading.person_lookups import rows_of_persons
 from dprelease.exact.reading.sources import (
     OpenedSource,
     locate_errors,
@@ -125,7 +127,7 @@ class Engine(RecordEngine):
         """
         with ExitStack() as stack:
             tables = [(declared, frame), *([] if joined is None else [(joined, joined_frame)])]
-            read = (table for table, given in tables if given is None)
+            read = (one for table, given in tables for one in tables_to_open(table, given))
             servers = servers or stack.enter_context(open_servers(read, settings))
             inputs = find_inputs(tables, servers)
             scratch = stack.enter_context(settings.scratch())
@@ -350,7 +352,7 @@ class Engine(RecordEngine):
 
     def _may_read_nan(self) -> bool:
         """Return whether a query may read floats, also those that are texts in a union of files."""
-        parts = [part for given in self._inputs for part in given.parts]
+        parts = [part for given in self._inputs for part in given.nested]
         return (
             self._floats.has_any
             or FloatColumns.of([part.physical for part in parts], None).has_any
@@ -368,7 +370,7 @@ class Engine(RecordEngine):
             with locate_errors([part]):
                 self._define_relation(part)
         if given.parts:
-            relation = union_of_parts(given)
+            relation = rows_of_persons(given) if given.has_lookup else union_of_parts(given)
         self._set_up(given.describe, given)
         if relation != given.relation:
             self._query_metadata(f"CREATE VIEW {given.relation} AS SELECT * FROM {relation}", given)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from dprelease.errors import DataError, FrameError, QueryError
 from dprelease.errors.suggestions import nearest
 from dprelease.exact.engine_api import EngineKind, QueryEngine, RecordEngine, Sources
+from dprelease.exact.inputs import tables_to_open
 from dprelease.exact.postgres.server_link import Servers, open_servers
 from dprelease.exact.reading.frames import kind_of_object, names_in_memory
 from dprelease.exact.settings import DEFAULT_SETTINGS, Settings
@@ -69,11 +70,11 @@ def _sources_of(query: Query, frames: Mapping[str, object]) -> Sources:
 
 
 def _tables_read_by(queries: Sequence[Query], frames: Mapping[str, object]) -> Iterator[Declared]:
-    """Yield the tables that queries read, except those that a frame replaces."""
+    """Yield the tables whose sources queries read, except those that a frame replaces."""
     for query in queries:
         for declared in (query.declared, None if query.join is None else query.join.declared):
-            if declared is not None and frame_of(declared.table, frames) is None:
-                yield declared
+            if declared is not None:
+                yield from tables_to_open(declared, frame_of(declared.table, frames))
 
 
 def engine_kind(name: str) -> EngineKind:
@@ -150,7 +151,8 @@ def refuse_frame_about_people(
     if any(frame_of(table, frames) is frame for table in private):
         raise QueryError("DP-JOIN-003", table=public.name, reason=PRIVATE_SOURCE)
     # Compared without case, because the engine finds columns so: ID is the id of people, too.
-    ids = {unit.casefold(): unit for table in private if (unit := table.privacy_unit.id)}
+    known = {name for table in private for name in (table.privacy_unit.id, *table.ids) if name}
+    ids = {name.casefold(): name for name in known}
     names = {name.casefold() for name in names_in_memory(frame)}
     found = names & ids.keys() - {name.casefold() for name in public.columns}
     if found:

@@ -48,7 +48,8 @@ if TYPE_CHECKING:
 
 Found = TypeVar("Found")
 
-DATABASE, SECOND_DATABASE = "dp_database", "dp_second_database"
+DATABASES = ("dp_database", "dp_database_2", "dp_database_3", "dp_database_4")
+"""The names of attached databases: of both tables, and of their correspondence tables."""
 
 
 @dataclass
@@ -78,12 +79,21 @@ class Input:
     """Whether files store the same column with different types; each file is then read by its own
     types."""
     parts: list[Input] = field(default_factory=list)
-    """The inputs whose rows together are those of the table, if each is read in its own way."""
+    """The inputs from which the relation is made: files, or with `has_lookup` two tables."""
+    has_lookup: bool = False
+    """Whether the parts are the rows and the correspondence table that names their persons."""
+
+    @property
+    def nested(self) -> Iterator[Input]:
+        """Yield the parts of this input, and the parts of each."""
+        for part in self.parts:
+            yield part
+            yield from part.nested
 
     @property
     def leaves(self) -> Sequence[Input]:
-        """Return the inputs that are read: the parts, or else this input."""
-        return self.parts or [self]
+        """Return the inputs that are read: those without parts."""
+        return [given for given in (self, *self.nested) if not given.parts]
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -125,6 +135,8 @@ class Input:
     def source_type(self) -> SourceType:
         """Return the source type that is read: the declared type, unless a frame is read."""
         source = self.declared.table.source
+        if self.has_lookup:
+            return self.parts[0].source_type
         if source is not None and self.parts:
             return source_type(FILES)
         if self.opened is None or source is None:
@@ -226,10 +238,17 @@ def find_inputs(tables: Sequence[tuple[Declared, object | None]], servers: Serve
     """
     inputs: list[Input] = []
     for name, (declared, frame) in zip(RELATION_NAMES, tables, strict=False):
-        before = inputs[0] if inputs else None
         with locate_errors([Input(declared, name)], is_read=frame is None):
-            inputs.append(find_input(declared, name, frame, before, servers))
+            inputs.append(find_input(declared, name, frame, inputs, servers))
     return inputs
+
+
+def tables_to_open(declared: Declared, frame: object | None) -> Iterator[Declared]:
+    """Yield the tables whose sources are opened for a table, or for a frame in its place."""
+    if frame is None:
+        yield declared
+    if declared.lookup is not None:
+        yield declared.lookup
 
 
 def cache_statements(inputs: Sequence[Input]) -> Iterator[str]:
@@ -289,17 +308,24 @@ def find_input(
     declared: Declared,
     relation: str,
     frame: object | None,
-    before: Input | None = None,
+    before: Sequence[Input] = (),
     servers: Servers | None = None,
 ) -> Input:
     """Return the input for a table's source, or for the frame that is read instead of the source.
 
-    `before`: the first input of the same engine; if both inputs read the same DuckDB file, the file
+    `before`: other inputs of the same engine; if several inputs read the same DuckDB file, the file
     is attached only once. `servers`: the connections for tables on servers.
 
     Raises DataError: DP-DATA-001, 003, 004, 008, 009, 014, 024, 025 or 027 if the source is not as
     declared, DP-SPARK-006 if only Spark could read it.
     """
+    lookup = declared.lookup
+    if lookup is not None:
+        rows_with_ids = find_input(declared.rows, f"{relation}_rows", frame, before, servers)
+        with locate_errors([Input(lookup, relation)]):
+            known = [*before, rows_with_ids]
+            lines = find_input(lookup, f"{relation}_lookup", None, known, servers)
+        return Input(declared, relation, parts=[rows_with_ids, lines], has_lookup=True)
     batches = None if frame is None else frame_batches(frame, declared)
     if batches is not None:
         rows: dict[str, BatchSource] = {relation: batches}
@@ -314,14 +340,7 @@ def find_input(
         raise refusal
     if source is None or source.path is None:
         raise DataError("DP-DATA-008", table=declared.table.name)
-    opened = _open_source(declared, source, Opening(servers, DATABASE))
-    if before is not None and opened.attach:
-        shared = before.opened is not None and before.opened.attach == opened.attach
-        if shared:
-            # DuckDB refuses to attach the same file twice.
-            opened = replace(opened, attach=())
-        else:
-            opened = _open_source(declared, source, Opening(servers, SECOND_DATABASE))
+    opened = _open_apart(declared, source, before, servers)
     rows = {} if opened.rows is None else {relation: opened.rows}
     return Input(declared, relation, opened, rows=rows, collations=opened.collations)
 
@@ -331,7 +350,7 @@ def _find_parts(declared: Declared, relation: str, servers: Servers | None) -> l
     parts: list[Input] = []
     known: dict[tuple[int, ...] | Path, set[str | None]] = {}
     for i, table in enumerate(declared.table.parts):
-        part = find_input(replace(declared, table=table), f"{relation}_{i}", None, None, servers)
+        part = find_input(replace(declared, table=table), f"{relation}_{i}", None, (), servers)
         sheet = None if table.source is None else table.source.sheet
         for file in part.files:
             sheets = known.setdefault(file_identity(file) or file, set())
@@ -352,6 +371,22 @@ def latest_version(declared: Declared, source: Source) -> int:
     reader = reader_of(source.type)
     with locate_errors([Input(declared, SOURCE)]):
         return _without_message(declared, source, lambda: reader.latest_version(declared, source))
+
+
+def _open_apart(
+    declared: Declared, source: Source, before: Iterable[Input], servers: Servers | None
+) -> OpenedSource:
+    """Return an opened source, whose database is attached unless an input before it did so."""
+    opened = [leaf.opened for given in before for leaf in given.leaves if leaf.opened is not None]
+    attached = [one.attach for one in opened if one.attach]
+    for database, known in zip(DATABASES, attached, strict=False):
+        found = _open_source(declared, source, Opening(servers, database))
+        if not found.attach:
+            return found
+        if found.attach == known:
+            # DuckDB refuses to attach the same file twice.
+            return replace(found, attach=())
+    return _open_source(declared, source, Opening(servers, DATABASES[len(attached)]))
 
 
 def _open_source(declared: Declared, source: Source, opening: Opening) -> OpenedSource:

@@ -126,6 +126,8 @@ def _count_record_lines(given: Input) -> int | None:
     A line break inside quotes also counts, because this function counts lines, and the engine
     counts rows. The function returns None for sources that are not text files.
     """
+    if given.has_lookup:
+        return _count_record_lines(given.parts[0])
     if given.parts:
         lines = [_count_record_lines(part) for part in given.parts]
         known = [number for number in lines if number is not None]

@@ -77,7 +77,9 @@ def treatment_record(query: Query) -> TreatmentRecord:
     """Return the record of one table: which rows count in it, and the treatment of its columns."""
     roles = [*_key_treatments(query), *_value_treatments(query), *_condition_treatments(query)]
     if query.unit.id is not None:
-        roles.append((query.unit.id, "id", "missing: drop"))
+        lookup = query.table.privacy_unit.lookup
+        looked_up = "" if lookup is None else f"looked up by '{lookup.on}'; "
+        roles.append((query.unit.id, "id", f"{looked_up}missing: drop"))
     texts_by_column: dict[str, list[str]] = {}
     for column, role, words in roles:
         held = texts_by_column.setdefault(column, [])

@@ -25,6 +25,9 @@ def spark_only_error(declared: Declared) -> DataError | None:
 def unsupported_by_spark_error(declared: Declared) -> DataError | None:
     """Return DP-SPARK-001 for a source that Spark does not read; None for any other."""
     source = declared.table.source
+    if declared.table.lookup is not None:
+        form = "a source whose persons are looked up"
+        return DataError("DP-SPARK-001", table=declared.table.name, format=form)
     if source is None or source.kind is None:
         return None
     if source.store is not None and not (source.type.has_uris and source.store.scheme != WEB):

@@ -76,14 +76,11 @@ class StandIns:
 
         Raises DeclarationError: DP-REHEARSE-003 for a file that can't be a stand-in.
         """
-        tables = {
-            name: replace(declared, table=declared.table.model_copy(update={"source": source}))
-            for name, declared in declaration.tables.items()
-            for source in [_stand_in_source(declaration, name, on[name]) if name in on else None]
-        }
+        for name, path in on.items():
+            _check_stand_in(declaration, name, path)
         changed = {"engine": DEFAULT_ENGINE, "duckdb": DuckDBSpec()}
         spec = declaration.spec.model_copy(update=changed)
-        without_sources = replace(declaration, spec=spec, tables=tables, key=None)
+        without_sources = replace(replace_sources(declaration, on), spec=spec, key=None)
         return cls(without_sources, dict(on), dict(rows), {})
 
     @property
@@ -178,35 +175,52 @@ class StandIns:
                 yield StandInRecord(table=name, by="invention", rows=len(self.invented[name]))
 
 
-def _stand_in_source(declaration: Declaration, name: str, path: Path) -> Source:
-    """Return the source that describes a public file which replaces a table.
+def replace_sources(declaration: Declaration, on: Mapping[str, Path]) -> Declaration:
+    """Return the declaration of a rehearsal: with public files as sources, and no other source.
 
-    Raises DeclarationError: DP-REHEARSE-003 for a file that does not exist, that has an unknown
-    format, or that is a declared source of any table. A declared source is refused because a
-    rehearsal publishes the true values of its stand-ins.
+    The stand-ins have the ids of persons, so that none is looked up. Raises DeclarationError:
+    DP-REHEARSE-003 for a file that has an unknown format.
     """
-    declared = declaration.tables[name]
-    own = declared.table.source
+    tables = {
+        name: replace(declared, table=declared.table.with_source(source))
+        for name, declared in declaration.tables.items()
+        for source in [_stand_in_source(declared, on[name]) if name in on else None]
+    }
+    return replace(declaration, tables=tables)
+
+
+def _check_stand_in(declaration: Declaration, name: str, path: Path) -> None:
+    """Raise DP-REHEARSE-003 for a file that does not exist, or is a source of any table.
+
+    A declared source is refused because a rehearsal publishes the true values of its stand-ins.
+    """
     problem = "" if path.is_file() else "the file does not exist"
     if not problem:
         owners = (owner for owner in declaration.tables.values() if is_source_of(owner, path))
-        problem = next((_declared_source_problem(owner, declared) for owner in owners), "")
+        table = declaration.tables[name]
+        problem = next((_declared_source_problem(owner, table) for owner in owners), "")
+    if problem:
+        raise DeclarationError("DP-REHEARSE-003", file=path.name, table=name, problem=problem)
+
+
+def _stand_in_source(declared: Declared, path: Path) -> Source:
+    """Return the source that describes a public file which replaces a table."""
+    own, problem = declared.table.source, ""
     source: Source | None = None
-    if not problem:
-        written = {"path": str(path.absolute())}
-        try:
-            source = Source.model_validate(written)
-            declared_fields = (
-                own.model_fields_set if own is not None and own.kind == source.kind else ()
-            )
-            shared_format = {
-                key: getattr(own, key) for key in TEXT_FORMAT_KEYS if key in declared_fields
-            }
-            source = Source.model_validate({**written, **shared_format})
-        except ValidationError:
-            problem = "its extension is not that of a Parquet, CSV or JSON lines file"
+    written = {"path": str(path.absolute())}
+    try:
+        source = Source.model_validate(written)
+        declared_fields = (
+            own.model_fields_set if own is not None and own.kind == source.kind else ()
+        )
+        shared_format = {
+            key: getattr(own, key) for key in TEXT_FORMAT_KEYS if key in declared_fields
+        }
+        source = Source.model_validate({**written, **shared_format})
+    except ValidationError:
+        problem = "its extension is not that of a Parquet, CSV or JSON lines file"
     if source is None or problem or source.type.has_tables:
-        problem = problem or "it must be a file of one table"
+        problem, name = problem or "it must be a file of one table", declared.table.name
         raise DeclarationError("DP-REHEARSE-003", file=path.name, table=name, problem=problem)
     return source
 

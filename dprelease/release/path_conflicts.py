@@ -88,9 +88,10 @@ def is_source_of(declared: Declared, file: Path) -> bool:
 def _sources_of(tables: Iterable[Declared]) -> Iterator[tuple[Declared, Source]]:
     """Yield each source of tables with its table; a source may have several files."""
     for declared in tables:
-        source = declared.table.source
-        for one in () if source is None else source.files or (source,):
-            yield declared, one
+        for read in filter(None, (declared, declared.lookup)):
+            source = read.table.source
+            for one in () if source is None else source.files or (source,):
+                yield read, one
 
 
 def _is_file_of(source: Source, declared: Declared, file: Path) -> bool:

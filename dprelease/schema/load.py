@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -71,6 +71,24 @@ class Declared:
     table: Table
     document: Document
     folder: Path
+    source_keys: KeyPath = ("source",)
+    """The keys of the source in the document."""
+
+    @property
+    def rows(self) -> Declared:
+        """The table as its source stores it: without persons that have to be looked up."""
+        return replace(self, table=self.table.rows)
+
+    @property
+    def lookup(self) -> Declared | None:
+        """The correspondence table that names the persons; None if the source has their ids."""
+        table, keys = self.table.lookup, ("privacy_unit", "lookup", "source")
+        return None if table is None else replace(self, table=table, source_keys=keys)
+
+    @property
+    def source_place(self) -> Place:
+        """The position of the source in the document."""
+        return self.document.place(*self.source_keys)
 
 
 @dataclass(frozen=True)

@@ -50,10 +50,38 @@ from dprelease.schema.source_types.source import Source, expand_path
 _BOUNDS = ("max_groups", "max_rows_per_group")
 
 
+class LookupSpec(Model):
+    """A correspondence table, which names the person of each id that the rows have.
+
+    `source`: where its lines are. `on`: the column with the ids, in the rows and in the lines; the
+    id of the privacy unit is the column with the persons, in the lines alone. An id of several
+    persons counts for the smallest of them.
+    """
+
+    source: Annotated[Source, BeforeValidator(expand_path), ShortForm(TEXT_SCHEMA)]
+    on: Text
+
+    @model_validator(mode="after")
+    def _check_source(self) -> Self:
+        """Refuse lines that DuckDB can't read, or that may differ between the queries of a run."""
+        source, problem = self.source, ""
+        if source.frame is not None or source.is_only_for_spark:
+            problem = f"it can't be {source.type.label}; name a file or a table of a database"
+        elif source.type.version_key is not None and source.table_version is None:
+            problem = f"{source.type.label} needs its `{source.type.version_key}` here"
+        if problem:
+            refuse("DP-DECL-003", problem=problem, key="source")
+        return self
+
+
 class UnitSpec(Model):
-    """The declared privacy unit with its limits; without an id every row is its own unit."""
+    """The declared privacy unit with its limits; without an id every row is its own unit.
+
+    With `lookup`, the source stores other ids, and a correspondence table names their persons.
+    """
 
     id: Text | None = None
+    lookup: LookupSpec | None = None
     max_groups: Annotated[Whole, Field(ge=1, le=10**6)] | None = None
     max_rows_per_group: Annotated[Whole, Field(ge=1, le=10**9)] | None = None
     max_rows: Annotated[Whole, Field(ge=1, le=10**9)] | None = None
@@ -61,7 +89,10 @@ class UnitSpec(Model):
 
     @model_validator(mode="after")
     def _check_limits(self) -> Self:
-        """Refuse an id without both limits or `max_rows`, and limits without an id."""
+        """Refuse an id without both limits or `max_rows`, and limits or a lookup without an id."""
+        if self.id is None and self.lookup is not None:
+            problem = "without `id`, it is not known which of its columns names the person"
+            refuse("DP-DECL-003", problem=problem, key="lookup")
         if self.id is None and (self.max_groups or self.max_rows_per_group or self.max_rows):
             refuse("DP-SCHEMA-009")
         missing = [name for name in _BOUNDS if getattr(self, name) is None]
@@ -102,7 +133,40 @@ class Table(Model):
     @property
     def parts(self) -> tuple[Table, ...]:
         """The table as each of its files has it; empty if its source is read as declared."""
-        return parts_of(self)
+        return parts_of(self.rows)
+
+    @property
+    def rows(self) -> Table:
+        """The table as its source stores it: without persons that have to be looked up."""
+        unit, lookup = self.privacy_unit, self.privacy_unit.lookup
+        if lookup is None:
+            return self
+        columns = {name: one for name, one in self.columns.items() if name != unit.id}
+        stored = unit.model_copy(update={"id": lookup.on, "lookup": None})
+        return self.model_copy(update={"columns": columns, "privacy_unit": stored})
+
+    @property
+    def lookup(self) -> Correspondence | None:
+        """The correspondence table that names the persons; None if the source has their ids."""
+        unit, lookup = self.privacy_unit.id, self.privacy_unit.lookup
+        if unit is None or lookup is None:
+            return None
+        columns = {name: self.columns[name] for name in (lookup.on, unit) if name in self.columns}
+        return Correspondence.model_construct(
+            name=self.name, source=lookup.source, privacy_unit=UnitSpec(), columns=columns
+        )
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """The columns of the source that identify people."""
+        unit = self.privacy_unit
+        name = unit.id if unit.lookup is None else unit.lookup.on
+        return frozenset(() if name is None else (name,))
+
+    def with_source(self, source: Source | None) -> Table:
+        """Return the table with another source, which has the ids of the privacy units."""
+        unit = self.privacy_unit.model_copy(update={"lookup": None})
+        return self.model_copy(update={"source": source, "privacy_unit": unit})
 
     @model_validator(mode="after")
     def _refuse_contradictions(self) -> Self:
@@ -163,18 +227,31 @@ class Table(Model):
         """Refuse a privacy unit that the table can't have, or whose id can't identify people."""
         if self.public and self.privacy_unit != UnitSpec():
             refuse("DP-JOIN-002")
-        unit = self.privacy_unit.id
-        named = self.columns.get(unit or "")
-        kept = isinstance(named, IntegerColumn | TextColumn) and is_stored(named)
-        if unit is not None and not kept:
-            refuse("DP-SCHEMA-008", column=unit)
+        unit, lookup = self.privacy_unit.id, self.privacy_unit.lookup
+        ids: dict[tuple[str, ...], str | None] = {("privacy_unit", "id"): unit}
+        if lookup is not None:
+            spot = ("privacy_unit", "lookup", "on")
+            ids[spot] = lookup.on
+            if lookup.on == unit:
+                problem = "it must be another column than the id, which names the person"
+                refuse("DP-DECL-003", problem=problem, spot=spot)
+        for at, name in ids.items():
+            named = self.columns.get(name or "")
+            kept = isinstance(named, IntegerColumn | TextColumn) and is_stored(named)
+            if name is not None and not kept:
+                refuse("DP-SCHEMA-008", column=name, spot=at)
 
     def _check_parts(self) -> None:
         """Refuse files whose columns, constants, codes or dates contradict the table's."""
-        source = self.source
-        for i, one in enumerate(sources_of_parts(self)):
-            spot = ("source", "files", i) if source is not one else ("source",)
-            check_part(one, self.columns, self.privacy_unit.id, *spot)
+        lookup = self.lookup
+        tables: list[tuple[Table, tuple[str, ...]]] = [(self.rows, ("source",))]
+        tables += [] if lookup is None else [(lookup, ("privacy_unit", "lookup", "source"))]
+        for table, keys in tables:
+            for i, one in enumerate(sources_of_parts(table)):
+                spot: tuple[str | int, ...] = keys
+                if table.source is not one:
+                    spot = (*keys, "files", i)
+                check_part(one, table.columns, table.ids, *spot)
         for part in self.parts:
             for own, column in part.columns.items():
                 if isinstance(column, DateColumn | TimestampColumn):
@@ -222,3 +299,12 @@ class Table(Model):
         spec, total = self.privacy_unit, self.privacy_unit.max_rows
         groups, rows = spec.max_groups or total or 1, spec.max_rows_per_group or total or 1
         return PrivacyUnit(spec.id, groups, rows, total)
+
+
+class Correspondence(Table):
+    """A correspondence table, whose lines have an id of rows, and the id of a person."""
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """All of its columns."""
+        return frozenset(self.columns)

@@ -43,9 +43,18 @@ UNITS: dict[str, dict[str, Any]] = {
     "row": {},
     "id": {"privacy_unit": {"id": "person", "max_groups": 2, "max_rows_per_group": 2}},
     "all rows": {"privacy_unit": {"id": "person", "max_rows": 3}},
+    "looked up": {
+        "privacy_unit": {
+            "id": "person",
+            "lookup": {"source": "cards.csv", "on": "card"},
+            "max_groups": 2,
+            "max_rows_per_group": 2,
+        }
+    },
 }
 COLUMNS = {
     "person": {"type": "integer"},
+    "card": {"type": "integer"},
     "city": {"type": "category", "values": ["Bern", "Oslo"]},
     "job": {"type": "text"},
     "age": {"type": "integer", "lower": 0, "upper": 8},
@@ -57,6 +66,7 @@ COLUMNS = {
 FRAME = pd.DataFrame(
     {
         "person": [i // 2 for i in range(120)],
+        "card": range(120),
         "city": ["Bern", "Oslo", "Bern"] * 40,
         "job": ["baker"] * 100 + ["poet"] * 20,
         "age": [i % 9 for i in range(120)],
@@ -129,6 +139,10 @@ def schema(unit: str) -> dict[str, Any]:
     return {"table": "people", "owner": "office", "columns": COLUMNS, **UNITS[unit]}
 
 
+CARDS = "card,person\n" + "".join(f"{card},{card // 2}\n" for card in range(120))
+"""The correspondence table of cards and persons, each of whom has two cards."""
+
+
 def query(columns: dict[str, Any], by: str = "city", **more: Any) -> dict[str, Any]:
     return {"from": "people", "group_by": [by], "columns": columns, **more}
 
@@ -189,6 +203,7 @@ class World:
     ) -> None:
         self.folder, self.unit = folder, unit
         (folder / "people.yaml").write_text(json.dumps(schema(unit)))
+        (folder / "cards.csv").write_text(CARDS)
         self.path = folder / "ledger.sqlite" if has_ledger else None
         if self.path is not None:
             named = "each row" if unit == "row" else "person"
@@ -212,7 +227,7 @@ class World:
 
     def session(self, **budget: Any) -> tuple[pd.DataFrame, Any]:
         own = {} if self.path is None else {"ledger": self.path}
-        session = dprelease.Session(schema(self.unit), **budget, **own)
+        session = dprelease.Session(self.folder / "people.yaml", **budget, **own)
         frame = FRAME.copy()
         frame.dp.use(session)
         return frame, session
@@ -256,7 +271,9 @@ class World:
 NOISED_UNITS = [
     (name, unit)
     for name, unit in product(NOISES, UNITS)
-    if unit != "all rows" or name == "auto" or registry.get(name).costs_most_in_few_cells
+    if name == "auto"
+    or unit in ("row", "id")
+    or (unit == "all rows" and registry.get(name).costs_most_in_few_cells)
 ]
 """Noise with each unit for which its cost is known."""
 CELLS = [

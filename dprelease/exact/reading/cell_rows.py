@@ -80,7 +80,7 @@ class CellRows:
             return pa.nulls(sum(1 for _ in cells), field.type)
         column = self.declared.table.columns[field.name]
         table = self.declared.table
-        is_id = field.name == table.privacy_unit.id
+        is_id = field.name in table.ids
         texts = texts_of(cells, TextReading.of_cells(column, table.time_zone, is_id=is_id))
         return pa.array(texts, field.type)
 

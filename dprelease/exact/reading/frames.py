@@ -194,7 +194,7 @@ def _loses_objects(name: str, declared: Declared) -> bool:
     objects. Whether this has happened depends on the cells, so every such column is refused.
     """
     column = declared.table.columns[name]
-    is_id = name == declared.table.privacy_unit.id
+    is_id = name in declared.table.ids
     return is_id or any(may_lose_values(column, stored) for stored in OF_OBJECTS)
 
 

@@ -149,7 +149,7 @@ def source_fields(
     ):
         label = f"{file_label(file, files)} of {label}"
     return {
-        "place": declared.document.place("source") if label else None,
+        "place": declared.source_place if label else None,
         "table": declared.table.name,
         "named": f", {label}," if label else "",
     }
@@ -268,7 +268,7 @@ def _error_place(error: DataError, tables: Sequence[EngineTable], is_read: bool)
     name = error.column
     if name is None:
         alone = tables[0].declared if len(tables) == 1 and is_read else None
-        return None if alone is None else alone.document.place("source")
+        return None if alone is None else alone.source_place
     tables_with_column = [
         table.declared for table in tables if name in table.declared.table.columns
     ]

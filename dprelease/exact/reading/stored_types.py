@@ -166,7 +166,7 @@ def _value_sql(name: str, physical: str, declared: Declared, file: str) -> str:
     # UBIGINT has numbers that BIGINT lacks, so no smaller type holds those of all files.
     target = "HUGEINT" if kind == "integer" else DECLARED_AS[kind]
     try:
-        if name == declared.table.privacy_unit.id and is_no_id(physical):
+        if name in declared.table.ids and is_no_id(physical):
             raise DataError("DP-DATA-005", column=name)
         return (
             f"CAST({typed_value_sql(name, column, physical, declared.table.time_zone)} AS {target})"

@@ -373,10 +373,10 @@ def _lossy_columns(
     import pyarrow as pa
 
     types = {"BIGINT": pa.int64(), "DOUBLE": pa.float64(), "DECIMAL": pa.decimal128(38, 0)}
-    unit, found = declared.table.privacy_unit.id, {}
+    ids, found = declared.table.ids, {}
     for name in wanted:
         for stored in sorted({one.types[name] for one in held if name in one.types}):
-            is_float_id = name == unit and is_no_id(stored)
+            is_float_id = name in ids and is_no_id(stored)
             if may_lose_values(declared.table.columns[name], stored) or is_float_id:
                 found[name] = types[stored]
     return found

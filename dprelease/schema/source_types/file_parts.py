@@ -5,7 +5,7 @@ The declared mapping is public. It decides about each row alone, by the file tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from dprelease.errors.suggestions import nearest
@@ -96,17 +96,19 @@ def _part_of(table: Table, source: Source) -> Table:
 
 
 def check_part(
-    source: Source, columns: Mapping[str, Column], unit: str | None, *spot: str | int
+    source: Source, columns: Mapping[str, Column], ids: Collection[str], *spot: str | int
 ) -> None:
     """Refuse, at `spot`, columns, constants or codes of a file that contradict the table's."""
     stored = {name: column for name, column in columns.items() if is_stored(column)}
     checks = _problems_of_names, _problems_of_values, _problems_of_columns
     for check in checks:
-        for key, problem in check(source, stored, unit):
+        for key, problem in check(source, stored, ids):
             refuse("DP-DECL-003", problem=problem, spot=(*spot, key))
 
 
-def _problems_of_names(source: Source, stored: Mapping[str, Column], _: str | None) -> Problems:
+def _problems_of_names(
+    source: Source, stored: Mapping[str, Column], _: Collection[str]
+) -> Problems:
     """Yield names of columns that the table does not store, each with its key."""
     for key in ("columns", "constants", "codes"):
         for name in getattr(source, key):
@@ -115,17 +117,19 @@ def _problems_of_names(source: Source, stored: Mapping[str, Column], _: str | No
                 yield key, f"'{shorten(name)}' is no declared column of the source{close}"
 
 
-def _problems_of_values(source: Source, stored: Mapping[str, Column], unit: str | None) -> Problems:
+def _problems_of_values(
+    source: Source, stored: Mapping[str, Column], ids: Collection[str]
+) -> Problems:
     """Yield problems of constants, and of columns whose codes change."""
     for name, value in source.constants.items():
         problem = _problem_of_constant(value, stored[name])
-        if name == unit or name in source.columns or name in source.codes:
+        if name in ids or name in source.columns or name in source.codes:
             problem = f"'{shorten(name)}' is an id, or declared in another way, too"
         if problem:
             yield "constants", problem
     for name in source.codes:
         column = stored[name]
-        if not isinstance(column, CategoryColumn | TextColumn) or name == unit:
+        if not isinstance(column, CategoryColumn | TextColumn) or name in ids:
             yield "codes", f"'{shorten(name)}' is an id, or neither a category nor a text"
         elif isinstance(column, CategoryColumn) and column.others == DROP:
             yield from _problems_of_new_codes(source.codes[name], column, name)
@@ -148,12 +152,13 @@ def _problems_of_new_codes(
 
 
 def _problems_of_columns(
-    source: Source, stored: Mapping[str, Column], unit: str | None
+    source: Source, stored: Mapping[str, Column], ids: Collection[str]
 ) -> Problems:
     """Yield columns of a file that would be several declared columns, and a missing id."""
     names = names_in_file(source, stored)
-    if unit is not None and unit not in names:
-        yield "columns", f"each file must have the id, '{shorten(unit)}'"
+    for name in ids:
+        if name not in names:
+            yield "columns", f"each file must have the id, '{shorten(name)}'"
     folded = [own.casefold() for own in names.values()]
     for name, own in names.items():
         if folded.count(own.casefold()) > 1:

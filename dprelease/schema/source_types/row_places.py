@@ -67,15 +67,17 @@ def places_of(declared: Declared) -> set[RowPlace]:
     """Return the places of a table's rows.
 
     The tables of one database are different places. Their names are compared without case, quotes
-    and the names of schemas, so that no spelling hides a table.
+    and the names of schemas, so that no spelling hides a table. The lines of a correspondence table
+    are also rows about people.
     """
-    source = declared.table.source
+    source, lookup = declared.table.source, declared.lookup
+    more = set() if lookup is None else places_of(lookup)
     if source is None:
-        return {RowPlace("frame", (declared.table.name,), None)}
+        return {RowPlace("frame", (declared.table.name,), None), *more}
     if source.frame is not None:
-        return {RowPlace("frame", (source.frame,), None)}
+        return {RowPlace("frame", (source.frame,), None), *more}
     files = source.files or (source,)
-    return {place for one in files for place in _places_of_path(declared.folder, one)}
+    return more.union(*(_places_of_path(declared.folder, one) for one in files))
 
 
 def _places_of_path(folder: Path, source: Source) -> set[RowPlace]:

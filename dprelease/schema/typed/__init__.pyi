@@ -230,6 +230,10 @@ class Limits(TypedDict, total=False):
     max_cells: Scalar
     max_columns: Scalar
 
+class LookupSpec(TypedDict, total=False):
+    source: Required[Scalar | Source]
+    on: Required[Scalar]
+
 MechanismSpec = Mapping[str, object]
 
 Neighbours = Literal["add_remove", "replace"]
@@ -435,6 +439,7 @@ class TotalShareSpec(TypedDict, total=False):
 
 class UnitSpec(TypedDict, total=False):
     id: Scalar | None
+    lookup: LookupSpec | None
     max_groups: Scalar | None
     max_rows_per_group: Scalar | None
     max_rows: Scalar | None
