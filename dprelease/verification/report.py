@@ -16,8 +16,10 @@ from dprelease.documents.audits.audit_record import (
 from dprelease.documents.chosen_limits import read_chosen_limits
 from dprelease.documents.encoding import NAME, sha256
 from dprelease.documents.limit_records import FOLDER as LIMITS
-from dprelease.documents.manifest import CentralManifest
+from dprelease.documents.local_manifest import LocalRehearsalManifest
+from dprelease.documents.manifest import CentralManifest, RehearsalManifest
 from dprelease.documents.metadata import TableMetadata, field_notes
+from dprelease.documents.party_manifest import FederatedRehearsalManifest
 from dprelease.documents.rehearsal_manifest import NOTE, NOTED
 from dprelease.documents.release_manifest import ReleaseManifest
 from dprelease.errors import DpReleaseError, Findings, Place, State, VerificationError
@@ -26,6 +28,7 @@ from dprelease.errors.printable import count_text
 from dprelease.planning.kinds import Part, ReleaseKind, kind_of
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.query.limit_release import limit_release, with_chosen_limits
+from dprelease.rehearsal.stand_ins import replace_sources
 from dprelease.schema.load import Declaration, declaration_from_texts
 from dprelease.schema.release_parts.limit_choice import ChosenLimits
 from dprelease.system.files import read_file
@@ -38,6 +41,9 @@ if TYPE_CHECKING:
     from dprelease.verification.certificate.verdicts import Certificate
     from dprelease.verification.manifest_reader import AnyManifest
     from dprelease.verification.second_opinion import Opinion
+
+REHEARSALS = (RehearsalManifest, FederatedRehearsalManifest, LocalRehearsalManifest)
+"""The manifests of rehearsals."""
 
 Rows = int | Mapping[str, int]
 """The number of rows of a table; for a partitioned table, the number of rows of each part by name,
@@ -128,6 +134,11 @@ def resolve_declaration(
             return None
     try:
         declaration = rebuild_declaration(record, report.path)
+        if isinstance(report.sealed, REHEARSALS):  # its statements are about what it read
+            stand_ins = report.sealed.rehearsal.stand_ins
+            named = {one.table: one.file for one in stand_ins if one.file}
+            files = {table: Path(file) for table, file in named.items()}
+            declaration = replace_sources(declaration, files)
         if not set(held.replaced_sources) <= declaration.tables.keys():
             report.add_finding("DP-VERIFY-009", why="a replaced source is that of no table")
             return None

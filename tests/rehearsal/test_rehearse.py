@@ -421,6 +421,22 @@ def test_rehearsal_on_a_public_file(tmp_path: Path) -> None:
     assert set(done.errors["rows"]) == {"all", "0", "1 to 9"}
 
 
+@pytest.mark.parametrize("public", [None, "census.csv", "census.parquet"])
+def test_rehearsals_state_what_missing_texts_they_read(tmp_path: Path, public: str | None) -> None:
+    """A public file in the declared format is read with the declared texts, and no other one is."""
+    path = write(tmp_path, SMALL)
+    source = "{path: nowhere.csv, nulls: ['', NA]}"
+    table = tmp_path / "homes.yaml"
+    table.write_text(table.read_text().replace("nowhere.parquet", source))
+    pd.DataFrame({"city": ["Bern", "NA"], "rooms": [1, 2]}).to_parquet(tmp_path / "census.parquet")
+    (tmp_path / "census.csv").write_text("city,rooms\nBern,1\nNA,2\n")
+    done = dprelease.rehearse(path, on=None if public is None else tmp_path / public)
+    (treated,) = read_sealed(done.folder, RehearsalManifest).treatments
+    assert ("NA" in treated.rows) == (public == "census.csv")
+    report = dprelease.verify(done.folder, rehearsal=True)
+    assert report.ok, report.findings
+
+
 @pytest.mark.parametrize(
     ("on", "problem"),
     [
