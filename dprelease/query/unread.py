@@ -23,11 +23,14 @@ def spark_only_error(declared: Declared) -> DataError | None:
 
 
 def unsupported_by_spark_error(declared: Declared) -> DataError | None:
-    """Return DP-SPARK-001 for a source that Spark does not read; None for any other."""
+    """Return DP-SPARK-001 for a source that Spark does not read; None for any other.
+
+    DP-SPARK-005 for a table whose persons are looked up, also if a frame replaces its source.
+    """
     source = declared.table.source
     if declared.table.lookup is not None:
-        form = "a source whose persons are looked up"
-        return DataError("DP-SPARK-001", table=declared.table.name, format=form)
+        problem = f"'{declared.table.name}' declares a `lookup` of its persons"
+        return DataError("DP-SPARK-005", problem=problem)
     if source is None or source.kind is None:
         return None
     if source.store is not None and not (source.type.has_uris and source.store.scheme != WEB):

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from dprelease.errors import DataError, DpReleaseError
 from dprelease.exact.duckdb import Engine
+from dprelease.exact.engines import refuse_frame_about_people
 from dprelease.exact.inputs import Input
 from dprelease.exact.reading import person_lookups
 from dprelease.query.resolve import Query
@@ -391,6 +392,16 @@ def test_lines_are_rows_about_people(tmp_path: Path) -> None:
     assert have_common_rows(places_of(table_from_mapping(public, tmp_path)), places_of(declared))
 
 
+def test_public_frames_may_not_have_the_ids_of_rows() -> None:
+    declared = changed(IDS_CSV)
+    columns = {"drug": {"type": "text"}}
+    public = table_from_mapping({"table": "p", "public": True, "columns": columns}, Path())
+    for name in ("insurance", "patient"):
+        frames = {"p": pa.table({"drug": ["x"], name: ["1"]})}
+        with pytest.raises(DpReleaseError, match=f"DP-JOIN-003.*'{name}'"):
+            refuse_frame_about_people(public.table, [declared.table], frames)
+
+
 def test_spark_refuses_lookups(tmp_path: Path) -> None:
     (tmp_path / "t.yaml").write_text(json.dumps(changed(IDS_CSV).document.values))
     release = {
@@ -402,7 +413,7 @@ def test_spark_refuses_lookups(tmp_path: Path) -> None:
     from dprelease.query.resolve import resolve
 
     (refused,) = unreadable_table_errors(declaration, resolve(declaration))
-    assert refused.code == "DP-SPARK-001"
+    assert refused.code == "DP-SPARK-005"
 
 
 PERSONS = ("a", "b")

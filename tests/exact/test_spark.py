@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dprelease.errors import DataError
+from dprelease.errors import DataError, State
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.spark.sessions import spark_session, workers
 from dprelease.exact.spark.spark_engine import SparkEngine
@@ -324,6 +324,22 @@ def test_releases_of_records_use_duckdb() -> None:
     assert with_engine(declaration, "duckdb") is declaration
     with pytest.raises(DataError, match="DP-SPARK-005"):
         with_engine(declaration, "spark")
+
+
+def test_lookups_of_persons_use_duckdb(tmp_path: Path) -> None:
+    """They are refused before a row is read, for frames and for files."""
+    (tmp_path / "ids.csv").write_text("card,person\n1,7\n")
+    (tmp_path / "held.csv").write_text("card\n1\n")
+    lookup = {"source": str(tmp_path / "ids.csv"), "on": "card"}
+    unit = {"id": "person", "lookup": lookup, "max_rows": 1}
+    columns = {"person": {"type": "integer"}, "card": {"type": "integer"}}
+    frame = pa.table({"card": [1]})
+    for more, rows in (({}, frame), ({"source": str(tmp_path / "held.csv")}, None)):
+        query = ask(declare(columns, privacy_unit=unit, **more), {"n": {"count": "*"}})
+        with SparkEngine.open(query.declared, rows) as engine:
+            with pytest.raises(DataError, match="DP-SPARK-005") as refused:
+                engine.compile(query)
+            assert refused.value.state is State.NOTHING
 
 
 @pytest.mark.share(0.25)

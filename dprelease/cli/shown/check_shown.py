@@ -30,7 +30,9 @@ class ForecastTexts:
 
 def refusal_text(refusal: DataError) -> str:
     """Return a text that a run would be refused for a table that its engine can't read."""
-    run = "a run would fail, unless a frame is passed instead of the table"
+    run = "a run would fail"
+    if refusal.code != "DP-SPARK-005":  # persons are looked up for frames, too
+        run += ", unless a frame is passed instead of the table"
     return f"{run}. {_sentence(refusal)}"
 
 
