@@ -373,7 +373,7 @@ def unit_record(query: Query) -> UnitRecord:
     unit, lookup = query.unit, query.table.privacy_unit.lookup
     who = "each row" if unit.id is None else f"all rows with the same '{unit.id}'"
     if lookup is not None:
-        who += f", the smallest that a correspondence table names for their '{lookup.on}'"
+        who += f", the smallest that a correspondence table names for their '{lookup.key}'"
     change = (
         "one privacy unit more or less"
         if query.neighbours is Neighbours.ADD_REMOVE

@@ -78,7 +78,7 @@ def treatment_record(query: Query) -> TreatmentRecord:
     roles = [*_key_treatments(query), *_value_treatments(query), *_condition_treatments(query)]
     if query.unit.id is not None:
         lookup = query.table.privacy_unit.lookup
-        looked_up = "" if lookup is None else f"looked up by '{lookup.on}'; "
+        looked_up = "" if lookup is None else f"looked up by '{lookup.key}'; "
         roles.append((query.unit.id, "id", f"{looked_up}missing: drop"))
     texts_by_column: dict[str, list[str]] = {}
     for column, role, words in roles:

@@ -50,20 +50,34 @@ from dprelease.schema.source_types.source import Source, expand_path
 _BOUNDS = ("max_groups", "max_rows_per_group")
 
 
+def _expand_name(value: object) -> object:
+    """Return a mapping of a name to itself, for a name that two tables share."""
+    is_name = isinstance(value, str | int) and not isinstance(value, bool)
+    return {value: value} if is_name else value
+
+
 class LookupSpec(Model):
     """A correspondence table, which names the person of each id that the rows have.
 
-    `source`: where its lines are. `on`: the column with the ids, in the rows and in the lines; the
-    id of the privacy unit is the column with the persons, in the lines alone. An id of several
-    persons counts for the smallest of them.
+    `source`: where its lines are. `on`: the column of the rows with the ids, or a mapping of it to
+    the column of the lines. `id`: the column of the lines with the persons, unless it has the name
+    of the id of the privacy unit. An id of several persons counts for the smallest of them.
     """
 
     source: Annotated[Source, BeforeValidator(expand_path), ShortForm(TEXT_SCHEMA)]
-    on: Text
+    on: Annotated[dict[Text, Text], BeforeValidator(_expand_name), ShortForm(TEXT_SCHEMA)]
+    id: Text | None = None
+
+    @property
+    def key(self) -> str:
+        """The column of the rows with the ids."""
+        return next(iter(self.on))
 
     @model_validator(mode="after")
     def _check_source(self) -> Self:
         """Refuse lines that DuckDB can't read, or that may differ between the queries of a run."""
+        if len(self.on) != 1:
+            refuse("DP-DECL-003", problem="it must be one column of the rows", key="on")
         source, problem = self.source, ""
         if source.frame is not None or source.is_only_for_spark:
             problem = f"it can't be {source.type.label}; name a file or a table of a database"
@@ -142,7 +156,7 @@ class Table(Model):
         if lookup is None:
             return self
         columns = {name: one for name, one in self.columns.items() if name != unit.id}
-        stored = unit.model_copy(update={"id": lookup.on, "lookup": None})
+        stored = unit.model_copy(update={"id": lookup.key, "lookup": None})
         return self.model_copy(update={"columns": columns, "privacy_unit": stored})
 
     @property
@@ -151,7 +165,9 @@ class Table(Model):
         unit, lookup = self.privacy_unit.id, self.privacy_unit.lookup
         if unit is None or lookup is None:
             return None
-        columns = {name: self.columns[name] for name in (lookup.on, unit) if name in self.columns}
+        key = lookup.key
+        names = {key: lookup.on[key], unit: lookup.id or unit}
+        columns = {other: self.columns[own] for own, other in names.items() if own in self.columns}
         return Correspondence.model_construct(
             name=self.name, source=lookup.source, privacy_unit=UnitSpec(), columns=columns
         )
@@ -160,7 +176,7 @@ class Table(Model):
     def ids(self) -> frozenset[str]:
         """The columns of the source that identify people."""
         unit = self.privacy_unit
-        name = unit.id if unit.lookup is None else unit.lookup.on
+        name = unit.id if unit.lookup is None else unit.lookup.key
         return frozenset(() if name is None else (name,))
 
     def with_source(self, source: Source | None) -> Table:
@@ -231,9 +247,9 @@ class Table(Model):
         ids: dict[tuple[str, ...], str | None] = {("privacy_unit", "id"): unit}
         if lookup is not None:
             spot = ("privacy_unit", "lookup", "on")
-            ids[spot] = lookup.on
-            if lookup.on == unit:
-                problem = "it must be another column than the id, which names the person"
+            ids[spot] = lookup.key
+            if lookup.key == unit or lookup.on[lookup.key] == (lookup.id or unit):
+                problem = "it must be another column than the one that names the person"
                 refuse("DP-DECL-003", problem=problem, spot=spot)
         for at, name in ids.items():
             named = self.columns.get(name or "")

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dprelease.errors import DataError
+from dprelease.errors import DataError, Place
 from dprelease.exact.reading.sources import place_of, stored_columns, unreadable_error
 from dprelease.query import quoting
 from dprelease.schema.model import unused_name
+from dprelease.schema.table import Correspondence
 from dprelease.statements.meanings import typed_value_sql
 from dprelease.statements.values.physical import DECLARED_AS, SMALL_INTEGERS, base_type
 from dprelease.statements.values.source_equality import (
@@ -37,10 +38,11 @@ def rows_of_persons(given: Input) -> str:
         004, 005 or 026 for a column that can't hold ids.
     """
     rows, lines = given.parts
-    on, unit = stored_columns(lines.declared)
+    (on,), (key_there, person_there) = rows.declared.table.ids, stored_columns(lines.declared)
     _refuse_missing_columns(rows, lines, on)
-    own, other, person = _id_sql(rows, on), _id_sql(lines, on), _id_sql(lines, unit)
-    kind = _stored_type(lines, unit)
+    own, other = _id_sql(rows, on), _id_sql(lines, key_there)
+    person, kind = _id_sql(lines, person_there), _stored_type(lines, person_there)
+    unit = given.declared.table.privacy_unit.id or ""
     given.collations = rows.collations
     given.physical = {**rows.physical, unit: kind}
     taken = {name.casefold() for name in given.physical}
@@ -65,15 +67,15 @@ def _refuse_missing_columns(rows: Input, lines: Input, on: str) -> None:
         if name not in lines.physical:
             reason = f"it is the correspondence table of the ids, and has no column '{name}'"
             way = (
-                "correct the name (case matters), or declare another name that the column has "
-                f"there, `source: {{path: ..., columns: {{{name}: ...}}}}`"
+                "declare the names that its columns have (case matters): `lookup: {source: ..., "
+                "on: {column of the table: column there}, id: column with the persons}`"
             )
             raise unreadable_error(lines.declared, reason, way)
 
 
 def _id_sql(part: Input, name: str) -> str:
     """Return SQL of a column of ids in the declared type; raise an error if it can't hold ids."""
-    physical, place = part.physical[name], part.declared.source_place
+    physical, place = part.physical[name], _place_of_id(part, name)
     if is_no_id(physical):
         raise DataError("DP-DATA-005", place=place, column=name)
     kind = part.source_type.name
@@ -81,7 +83,18 @@ def _id_sql(part: Input, name: str) -> str:
     if comparison:
         raise inexact_comparison_error(kind, comparison, name, "id", place)
     table = part.declared.table
-    return typed_value_sql(name, table.columns[name], physical, table.time_zone)
+    try:
+        return typed_value_sql(name, table.columns[name], physical, table.time_zone)
+    except DataError as error:
+        error.set_place(place)
+        raise
+
+
+def _place_of_id(part: Input, name: str) -> Place:
+    """Return the position of a column of ids in the schema; for the lines, that of their source."""
+    declared = part.declared
+    is_line = isinstance(declared.table, Correspondence)
+    return declared.source_place if is_line else place_of(declared, name)
 
 
 def _stored_type(part: Input, name: str) -> str:

@@ -232,7 +232,8 @@ class Limits(TypedDict, total=False):
 
 class LookupSpec(TypedDict, total=False):
     source: Required[Scalar | Source]
-    on: Required[Scalar]
+    on: Required[Scalar | Mapping[str, Scalar]]
+    id: Scalar | None
 
 MechanismSpec = Mapping[str, object]
 
