@@ -59,6 +59,8 @@ def rho_of_vectors(
     The search ends at the first rho of at most `aim`. Source: Bun and Steinke 2016, arXiv
     1605.02065v1, Definition 1.1 and Lemma 1.7. Bounds of D_a / a in closed form are added to the
     largest value for the other vectors.
+
+    Raises TooLongError if the losses of some vectors don't fit on a grid.
     """
     known, rest = Fraction(0), []
     for kind in kinds:
@@ -71,10 +73,7 @@ def rho_of_vectors(
     if not rest:
         return known
     with ctx.workprec(PRECISION):
-        try:
-            found = _largest_quotient(_SummedMoments(rest, resolution), aim - known)
-        except TooLongError:
-            found = None
+        found = _largest_quotient(_SummedMoments(rest, resolution), aim - known)
     return None if found is None else known + found
 
 
@@ -245,7 +244,10 @@ def rho_bounds(kinds: Sequence[VectorKind], delta: Fraction, aim: Fraction) -> I
         yield Bound(UNBOUNDED, DIVERGENCES)
         return
     for resolution in loss_resolutions(len(kinds)):
-        rho = rho_of_vectors(kinds, aim, resolution)
+        try:
+            rho = rho_of_vectors(kinds, aim, resolution)
+        except TooLongError:  # says nothing of the claim, which a larger grid might prove
+            return
         if rho is None:
             yield Bound(UNBOUNDED, DIVERGENCES)
             return
@@ -310,7 +312,11 @@ def _divergence_bounds(
     if alone is None:
         return
     others = [kind for kind in kinds if kind not in curves]
-    together = rho_of_vectors(kinds, alone, loss_resolutions(len(kinds))[0]) if others else alone
+    try:
+        coarse = loss_resolutions(len(kinds))[0]
+        together = rho_of_vectors(kinds, alone, coarse) if others else alone
+    except TooLongError:
+        together = None
     if together is not None:
         yield from _bounds_from_rho(together, delta - exempt_probability(kinds))
     for part in PARTS if others else ():

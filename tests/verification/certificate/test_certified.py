@@ -24,6 +24,7 @@ from dprelease.planning.guarantees import guarantee_of
 from dprelease.privacy.event import Event
 from dprelease.privacy.unit import Move, Sensitivity
 from dprelease.schema.release import BudgetSpec
+from dprelease.verification.certificate import composed_losses
 from dprelease.verification.certificate import proven_losses as proven
 from dprelease.verification.certificate.certify import certify, claims_of
 from dprelease.verification.certificate.proven_losses import KNOWN
@@ -109,6 +110,18 @@ def test_claims_one_percent_too_low_are_refused(name: str, shape: int, budget: s
         less = replace(low, claimed=least, delta=low.delta * Fraction(8, 10))
         (again,) = certify(events, [less]).claims
         assert again.verdict in (Verdict.REFUSED, Verdict.OPEN), again
+
+
+def test_claims_of_rho_stay_open_if_no_grid_is_long_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A grid that is too short shows nothing, so the claim is not called wrong."""
+    found = of_kind("staircase", 1, "few cells", "rho", 20.0)
+    assert found is not None
+    (honest,) = [one for one in proof(found).claims if one.claim.counted == "rho"]
+    assert honest.verdict is Verdict.PROVED
+    monkeypatch.setattr(composed_losses, "LONGEST_CELL", 1)
+    (open_claim,) = certify(found[0], [honest.claim]).claims
+    assert open_claim.verdict is Verdict.OPEN
+    assert open_claim.rests_on
 
 
 SELECTIONS_OF_KEYS = {"partition_selection", "gaussian_threshold"}
