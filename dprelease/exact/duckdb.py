@@ -13,18 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from dprelease.errors import DataError, DpReleaseError, State
+from dprelease.exact import input_checks
 from dprelease.exact.connection import OUT_OF_MEMORY_ERRORS, lock_statements, open_connection
 from dprelease.exact.engine_api import RecordEngine
 from dprelease.exact.families import FinestTables, SortedFamilies
-from dprelease.exact.inputs import (
-    Input,
-    cache_statements,
-    find_inputs,
-    refuse_duplicate_keys,
-    refuse_missing_columns,
-    refuse_unusable_columns,
-    tables_to_open,
-)
+from dprelease.exact.inputs import Input, cache_statements, find_inputs, tables_to_open
 from dprelease.exact.key_tables import KeyTables
 from dprelease.exact.nan_safety import DISABLE_STATISTICS, FloatColumns
 from dprelease.exact.postgres.server_link import Servers, open_servers
@@ -145,9 +138,11 @@ class Engine(RecordEngine):
         """
         if self._compiled is None or self._compiled[0] is not query:
             self._floats.refuse_others(query, [given.physical for given in self._inputs])
-            refuse_unusable_columns(self._inputs, query)
+            input_checks.refuse_unusable_columns(self._inputs, query)
             if query.join is not None:
-                refuse_duplicate_keys(query, self._inputs[1], self._unique, self._query_metadata)
+                input_checks.refuse_duplicate_keys(
+                    query, self._inputs[1], self._unique, self._query_metadata
+                )
             with locate_errors(self._inputs):
                 self._compiled = query, compile_query(query, self.physical, self.joined_types)
         return self._compiled[1]
@@ -280,7 +275,7 @@ class Engine(RecordEngine):
         """
         from dprelease.statements.record_statements import compile_records, stored_columns_of
 
-        refuse_missing_columns(self._inputs[0], stored_columns_of(records))
+        input_checks.refuse_missing_columns(self._inputs[0], stored_columns_of(records))
         with locate_errors(self._inputs):
             return compile_records(records, self.physical)
 

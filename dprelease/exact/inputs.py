@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import duckdb
 
 from dprelease.errors import DataError, State
 from dprelease.exact.connection import MOST_CACHED_FILES, WITHOUT_METADATA_CACHE
-from dprelease.exact.nan_safety import columns_to_read
 from dprelease.exact.reading.frames import object_columns, to_arrow
 from dprelease.exact.reading.line_selection import MOST_NOTES, NO_NOTES
 from dprelease.exact.reading.sources import (
@@ -21,25 +20,20 @@ from dprelease.exact.reading.sources import (
     file_label,
     file_stamp,
     locate_errors,
-    place_of,
     source_fields,
     unreadable_error,
 )
 from dprelease.exact.reading.streams import frame_batches
 from dprelease.exact.sources.source_reader import Opening, reader_of
-from dprelease.query.resolve import Query
 from dprelease.query.unread import spark_only_error
 from dprelease.schema.load import Declared
 from dprelease.schema.source_types.registry import source_type
 from dprelease.schema.source_types.source import Source
 from dprelease.schema.source_types.source_type import SourceType
 from dprelease.schema.source_types.without_format import FILES
-from dprelease.statements.layers import JOINED, SOURCE, duplicate_keys_sql
+from dprelease.statements.layers import JOINED, SOURCE
 from dprelease.statements.values.source_equality import (
     RELATION,
-    comparison_of,
-    inexact_comparison_error,
-    is_no_id,
 )
 from dprelease.system.signal_propagation import reraise_handler_errors
 
@@ -215,10 +209,6 @@ class Input:
             self.opened.reader.packing.write(file, self.copies[file])
 
 
-MetadataQuery = Callable[[str, Input], list[Any]]
-"""A function that runs a statement which reads no row about people, and returns its rows."""
-
-
 def source_type_label(declared: Declared) -> str:
     """Return the declared source type of a table in words, for messages."""
     source = declared.table.source
@@ -255,53 +245,6 @@ def cache_statements(inputs: Sequence[Input]) -> Iterator[str]:
     """Yield the statement that turns off the engine's metadata cache for many files."""
     if sum(len(given.files) for given in inputs) > MOST_CACHED_FILES:
         yield WITHOUT_METADATA_CACHE
-
-
-def refuse_missing_columns(given: Input, names: Iterable[str]) -> None:
-    """Raise DP-DATA-002 for a column that a source lacks."""
-    for name in names:
-        if name not in given.physical:
-            place, table = place_of(given.declared, name), given.declared.table.name
-            raise DataError("DP-DATA-002", place=place, table=table, column=name)
-
-
-def refuse_unusable_columns(inputs: Sequence[Input], query: Query) -> None:
-    """Raise for columns that a query can't use, based on the sources' metadata.
-
-    Raises DataError: DP-DATA-002 for a column that a source lacks, 005 for ids that are floats, 026
-    for ids and join keys that a source does not compare character by character.
-    """
-    unit, pairs = query.unit.id, () if query.join is None else query.join.on
-    for i, (given, names) in enumerate(zip(inputs, columns_to_read(query), strict=False)):
-        refuse_missing_columns(given, names)
-        if unit in names and is_no_id(given.physical[unit]):
-            raise DataError("DP-DATA-005", place=place_of(given.declared, unit), column=unit)
-        keys = [pair[i] for pair in pairs]
-        for name in names:
-            kind = given.source_type.name
-            comparison = comparison_of(kind, given.collations, name)
-            if comparison and (name in keys or name == unit):
-                use = "id" if name == unit else "join key"
-                place = place_of(given.declared, name)
-                raise inexact_comparison_error(kind, comparison, name, use, place)
-
-
-def refuse_duplicate_keys(
-    query: Query, joined: Input, unique: set[str], ask: MetadataQuery
-) -> None:
-    """Raise DP-DATA-012 if a joined public table has several rows with the same key.
-
-    No row about people is read. The statement of the query also leaves such keys out, so no result
-    depends on this check. `unique`: the statements that have found no duplicate so far.
-    """
-    statement = duplicate_keys_sql(query, joined.physical)
-    if statement is None or query.join is None or statement in unique:
-        return
-    if ask(statement, joined):
-        columns = ", ".join(right for _, right in query.join.on)
-        table = joined.declared.table.name
-        raise DataError("DP-DATA-012", table=table, columns=columns)
-    unique.add(statement)
 
 
 def find_input(

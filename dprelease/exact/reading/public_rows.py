@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from dprelease.exact.duckdb import Engine
-from dprelease.exact.inputs import refuse_missing_columns
+from dprelease.exact.input_checks import refuse_missing_columns
 from dprelease.exact.reading.sources import locate_errors
 from dprelease.exact.settings import Settings
 from dprelease.query.expressions.computed_order import with_input_columns
