@@ -239,3 +239,13 @@ def test_unknown_node_arguments_are_refused() -> None:
                 found += 1
     assert found > 50
     assert unread_argument_text(sqlglot.parse_one(SAME, read="duckdb")) is None
+
+
+@pytest.mark.parametrize("kind", ["ROLLUP", "CUBE"])
+def test_with_rollup_is_a_rollup_of_all_keys(kind: str) -> None:
+    text = "SELECT sex, city, COUNT(*) AS n FROM people GROUP BY "
+    found, same = (
+        split_statement(text + keys, {"people": TABLE})
+        for keys in (f"sex, 2 WITH {kind}", f"{kind} (sex, city)")
+    )
+    assert (found.cores, found.outer) == (same.cores, same.outer)

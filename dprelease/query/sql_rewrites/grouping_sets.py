@@ -36,6 +36,8 @@ def expand_grouping_sets(select: exp.Select, tables: Mapping[str, Table], prefix
     Raises QueryError: DP-SQL-006 for too many sets, and for GROUPING of what is no key.
     """
     group = select.args.get("group")
+    if group is not None:
+        _complete_with_rollup(group)
     nodes = [] if group is None else list(group.iter_expressions())
     if not any(isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets) for node in nodes):
         for clause in _clauses(select):
@@ -46,6 +48,14 @@ def expand_grouping_sets(select: exp.Select, tables: Mapping[str, Table], prefix
     if group is not None:
         _Expansion(select, tables, prefix).expand(group)
     return True
+
+
+def _complete_with_rollup(group: exp.Expr) -> None:
+    """Write GROUP BY a, b WITH ROLLUP, or WITH CUBE, as GROUP BY ROLLUP (a, b)."""
+    for part in list(group.iter_expressions()):
+        if isinstance(part, exp.Rollup | exp.Cube) and not part.expressions:
+            part.set("expressions", group.expressions)
+            group.set("expressions", [])
 
 
 def _clauses(select: exp.Select) -> Iterator[exp.Expr]:
