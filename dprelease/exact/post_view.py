@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import ExitStack
 from datetime import date
@@ -85,6 +86,11 @@ def _binder_text(error: duckdb.Error) -> str:
     """Return what the engine says about a wrong name, type or constant, in one line."""
     if "(INTERVAL)" in str(error):
         return ": a difference of timestamps is no number; use date_diff('hour', first, last)"
+    mixed = re.search(r" types? (?:of )?(\S+) and (?:type )?(\S+) .*- an explicit cast", str(error))
+    if mixed is not None:
+        one, other = (name.removesuffix("_LITERAL") for name in mixed.groups())
+        advice = "convert one of them, as in CAST(n AS VARCHAR)"
+        return f": values of the types {one} and {other} are mixed or compared; {advice}"
     return ": " + str(error).partition("\n")[0].partition(": ")[2][:LONGEST_PROBLEM].rstrip(".!")
 
 

@@ -154,7 +154,9 @@ def try_statement(
         zeros = float_array(np.zeros(blank.num_rows))
         ends = {f"{start}{end}": zeros for start in core.intervals.values() for end in ENDS}
         tables[split.tables[query.name]] = _with_columns(outer_table(core, blank), ends)
-    run_statement(split.outer, {**tables, **public}, trial=True)
+    tables |= public
+    run_statement(split.outer, tables, trial=True)
+    run_statement(f"EXPLAIN {split.strict}", tables, trial=True)  # types, also where no row is
 
 
 def outer_table(core: PrivateCore, noised: pa.Table) -> pa.Table:

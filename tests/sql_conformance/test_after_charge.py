@@ -29,6 +29,19 @@ FUNCTIONS = [
     "LEFT(k, 9223372036854775807)", "SUBSTRING(k, n * -1e18::BIGINT)", "acos(n + 2)", "acosh(-n)", "cosh(n + 1e6)", "list_product([1e300, 1e300])", "factorial(n::INT + 99)",
 ]  # fmt: skip
 TOTALS = ["GEOMEAN(0 - n)", "SKEWNESS(n * 1e300)", "REGR_SXX(n * 1e200, n)", "PRODUCT(n * 1e300)"]
+MIXED = [
+    "COALESCE(NULLIF(n, n), 'none')", "CASE WHEN n > 30 THEN 'many' ELSE n END", "IF(k = 'CT', 'x', 1)",
+    "n = 'a'", "k = 5", "k <> n", "k IN (1, 2)", "n IN (1, 'b')", "n IS DISTINCT FROM 'a'", "NULLIF(n, 'x')",
+    "CASE n WHEN 'a' THEN 1 END", "LAG(n, 1, 'a') OVER (ORDER BY k)", "LEAD(n, 1, k) OVER (ORDER BY k)", "[n, 'x']",
+    "n > 30 AND k", "NOT 'maybe'", "CASE WHEN k THEN 1 END", "map{'a': n, 1: 2}", "MAX(n, 1000000)",
+    "ARG_MAX(k, n, 0)", "n = (SELECT k FROM t LIMIT 1)", "LIST(n) = ['a']", "DATE '2020-01-01' = 'June'",
+]  # fmt: skip
+"""Values whose types DuckDB converts only for rows that it computes."""
+SAME_TYPES = [
+    "k = 'CT'", "k IN ('CT', 'MA')", "CASE k WHEN 'CT' THEN 'x' ELSE k END", "COALESCE(k, 'none')",
+    "DATE '2020-01-01' >= '2019-12-31'", "k = '2020-01-01'", "n = 5.5", "NULLIF(n, 0)", "n AND k = 'CT'",
+    "LAG(k, 1, '') OVER (ORDER BY k)", "COALESCE(n::VARCHAR, 'none')", "MAX(n, 2)",
+]  # fmt: skip
 FORMS = [
     "SELECT k, {cell} AS x FROM t",
     "SELECT k, CASE WHEN n > 30 THEN {cell} END AS x FROM t",
@@ -55,6 +68,26 @@ def test_no_statement_fails_after_the_charge(
         )  # fmt: skip
     except DpReleaseError:
         assert not state.rows
+
+
+@pytest.mark.parametrize("cell", MIXED)
+def test_mixed_types_are_refused_before_the_charge(cell: str, schemas: list[Path]) -> None:
+    state = RunState()
+    with pytest.raises(DpReleaseError, match=r"DP-SQL-00[67]"):
+        dprelease.sql(CORE + FORMS[2].format(cell=cell), schemas, epsilon=50, state=state)
+    assert not state.rows
+
+
+def test_a_join_of_a_text_and_a_number_is_refused_before_the_charge(schemas: list[Path]) -> None:
+    state, both = RunState(), "SELECT 1 FROM t JOIN (SELECT n AS k FROM t) AS u USING (k)"
+    with pytest.raises(DpReleaseError, match="DP-SQL-007"):
+        dprelease.sql(f"{CORE} {both} WHERE t.n > 30", schemas, epsilon=50, state=state)
+    assert not state.rows
+
+
+@pytest.mark.parametrize("cell", SAME_TYPES)
+def test_equal_types_are_answered(cell: str, schemas: list[Path]) -> None:
+    dprelease.sql(CORE + FORMS[2].format(cell=cell), schemas, epsilon=50)
 
 
 @pytest.mark.parametrize("total", TOTALS)

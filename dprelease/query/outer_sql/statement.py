@@ -30,6 +30,7 @@ from dprelease.query.outer_sql.parsing import (
     refuse_node,
     refuse_unknown_functions,
 )
+from dprelease.query.outer_sql.strict_types import strict_form, type_texts
 from dprelease.query.outer_sql.syntax import unlisted_nodes
 from dprelease.query.quality import CONFIDENCE
 from dprelease.query.select import CoreReader, PrivateCore
@@ -68,11 +69,13 @@ class SplitStatement:
 
     `cores`: the declared queries, by name. `outer`: the statement over their noised tables, which
     have the names in `tables` there. `public`: the public tables that it also reads, with their
-    names there. `public_columns`: the columns that it reads of each public table.
+    names there. `public_columns`: the columns that it reads of each public table. `strict`: a form
+    of `outer` that the engine refuses if `outer` mixes types.
     """
 
     cores: dict[str, PrivateCore] = field(default_factory=dict)
     outer: str = ""
+    strict: str = ""
     tables: dict[str, str] = field(default_factory=dict)
     public: dict[str, str] = field(default_factory=dict)
     public_columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -159,7 +162,9 @@ class _Splitter:
             name: _columns_read(tree, self.tables[name]) for name in self.found.public
         }
         replace_fallible(tree)
+        type_texts(tree)
         self.found.outer = tree.sql("duckdb", comments=False)
+        self.found.strict = strict_form(tree).sql("duckdb", comments=False)
         unwritten = unwritten_word_text(tree, self.found.outer)
         if unwritten is not None:
             refuse("DP-SQL-002", what=unwritten)

@@ -49,13 +49,16 @@ _CONSTANTS: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.WindowSpec: ("start", "end"),
     **dict.fromkeys((exp.Lag, exp.Lead, exp.NthValue), ("offset",)),
     exp.Ntile: ("this",),
+    **dict.fromkeys((exp.Max, exp.Min, exp.ArgMax, exp.ArgMin), ("count",)),
     **dict.fromkeys((exp.DateDiff, exp.DateTrunc, exp.TimestampTrunc), ("unit",)),
 }
 """The arguments that have to be constants, by type of node."""
 
 _LEAST: dict[type[exp.Expr], int] = {
-    exp.WindowSpec: 0, exp.Ntile: 1, exp.NthValue: 1,
-    **dict.fromkeys((exp.Lag, exp.Lead), -(10**6)),
+    exp.WindowSpec: 0, **dict.fromkeys(
+        (exp.Ntile, exp.NthValue, exp.Max, exp.Min, exp.ArgMax, exp.ArgMin), 1
+    ),
+    **dict.fromkeys((exp.Lag, exp.Lead), 1 - 10**6),
 }  # fmt: skip
 """The least number in these clauses with which an engine computes them."""
 
@@ -102,7 +105,7 @@ def may_fail(node: exp.Expr) -> bool:
     if isinstance(node, exp.Escape):
         return len(node.expression.name) != 1
     if isinstance(node, exp.Interval):
-        return node.args.get("unit") is None or not _is_whole(node.this, -(10**6))
+        return node.args.get("unit") is None or not _is_whole(node.this, 1 - 10**6)
     least = _LEAST.get(type(node))
     return least is not None and not all(
         isinstance(part, exp.Interval) or _is_whole(part, least) for part in parts
@@ -121,11 +124,11 @@ def _is_short(node: exp.Func) -> bool:
 
 
 def _is_whole(node: exp.Expr | None, least: int) -> bool:
-    """Return whether a constant is a whole number from `least` to a million."""
+    """Return whether a constant is a whole number from `least` on that is below a million."""
     is_negative = isinstance(node, exp.Neg)
     text = node.this.name if isinstance(node, exp.Neg) else "" if node is None else node.name
     number = re.fullmatch(r"(-?)([0-9]{1,7})", text)
     if number is None:
         return False
     value = int(number[2]) * (-1 if is_negative != bool(number[1]) else 1)
-    return least <= value <= 10**6
+    return least <= value < 10**6
