@@ -224,7 +224,9 @@ class CoreReader:
         """Return the name of a column of the result; "" for a key, which has a name already."""
         if isinstance(item, exp.Column):
             return ""
-        return alias_of(item) or self.core.texts.get(sql_text(item), "") or quoted(item)
+        name = alias_of(item) or self.core.texts.get(sql_text(item), "")
+        is_other = not alias_of(item) and name in self.aliases  # of the same aggregate
+        return quoted(item) if is_other or not name else name
 
     def _replace_aggregates(self) -> None:
         """Replace each aggregate by the column of the noised table that holds it."""

@@ -249,3 +249,10 @@ def test_with_rollup_is_a_rollup_of_all_keys(kind: str) -> None:
         for keys in (f"sex, 2 WITH {kind}", f"{kind} (sex, city)")
     )
     assert (found.cores, found.outer) == (same.cores, same.outer)
+
+
+def test_an_aggregate_without_a_name_has_not_that_of_another_column() -> None:
+    text = "SELECT SUM(age) AS s, SUM(age), VARIANCE(pay) AS v, VAR_SAMP(pay), COUNT(*) FROM people"
+    outer = sqlglot.parse_one(split_statement(text, {"people": TABLE}).outer, read="duckdb")
+    names = [item.alias_or_name for item in outer.expressions]
+    assert names == ["s", "SUM(age)", "v", "VARIANCE(pay)", "count_rows"]

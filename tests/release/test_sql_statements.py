@@ -650,6 +650,11 @@ def test_private_keys_in_statements(tmp_path: Path) -> None:
         refused = CliRunner().invoke(cli.app, [*words, *more])
         assert refused.exit_code in (2, 3)
         assert code in refused.output
+    computed = "SELECT upper(left(place, 2)) AS p, COUNT(*) AS n FROM t GROUP BY p ORDER BY p"
+    found = dprelease.sql(computed, tmp_path / "t.yaml", epsilon=10, delta=1e-3, private_keys=["p"])
+    assert list(found["p"]) == ["BE", "RO"]
+    with pytest.raises(DpReleaseError, match="DP-QUERY-002"):
+        dprelease.sql(computed, tmp_path / "t.yaml", epsilon=10, delta=1e-3)
     for wrong in (3, [3]):
         with pytest.raises(DpReleaseError, match="DP-SESSION-016"):
             dprelease.sql(statement, tmp_path / "t.yaml", epsilon=1, private_keys=wrong)  # type: ignore[arg-type]

@@ -101,10 +101,8 @@ def key_column(node: exp.Expr, table: Table) -> KeyColumn:
         return KeyColumn(form, {"type": "boolean"})
     if kind is Kind.TEXT:
         values = texts_of(form, table.columns)
-        if values is None:
-            reason = "a key needs a public list of values, and this text can have any value"
-            fix = "use CASE WHEN ... THEN 'a' ELSE 'b' END, or declare a column with `values`"
-            refuse(node, reason, fix)
+        if values is None:  # a private key, or refused when the query is resolved
+            return KeyColumn(form, {"type": "text"})
         return KeyColumn(form, {"type": "category", "values": values})
     if kind is Kind.DATE:
         return _day_key(node, form, table)
