@@ -222,6 +222,14 @@ def test_other_statements_are_refused_with_a_reason(listed: dict[str, str]) -> N
     assert re.search(listed["reason"], str(caught.value)), str(caught.value)
 
 
+@pytest.mark.parametrize("key", ["abs(age) - abs(age) % 10", "trunc(abs(age) / 10) * 10"])
+def test_bands_have_no_further_values(key: str) -> None:
+    """The multiples of 10 from 0 to 70."""
+    found = rewrite_rows(select_of(f"SELECT COUNT(*) FROM people GROUP BY {key}"), TABLES)
+    (declaration,) = found.derive.values()
+    assert (declaration["lower"], declaration["upper"]) == ("0", "7")
+
+
 REPLACED = {
     "contains(city, 'ern')": "city LIKE '%ern%'",
     "strpos(name, '%') > 0": "name LIKE '%abc%'",

@@ -283,6 +283,8 @@ ARGUMENTS = [
         "SELECT COUNT(*) AS n FROM people WHERE city IN ($x,$y) HAVING '$x,$y' <> '$x ,'",
         {"x": "Bern", "y": "Oslo"},
     ),
+    ("SELECT COUNT(*) AS n FROM people WHERE city IN $x", {"x": ["Bern", "Oslo"]}),
+    ("SELECT COUNT(*) AS n FROM people WHERE age NOT IN ? AND age > ?", [[20, 30], 3]),
     ("SELECT COUNT(*) AS n FROM people WHERE age + 0 > $1 HAVING $2 AND n > $1", [-3, True]),
     ("SELECT COUNT(*) AS n, DATE '2024-01-01' - ? AS d FROM people", [date(2023, 12, 31)]),
 ]
@@ -309,6 +311,9 @@ def test_statement_parameters(folder: Path, statement: str, params: Any) -> None
         ("SELECT COUNT(*) FROM people WHERE age > $min", {"max": 3}, "DP-SQL-008"),
         ("SELECT COUNT(*) FROM people WHERE age > ?", [1, 2], "DP-SQL-008"),
         ("SELECT COUNT(*) FROM people WHERE age > ?", [[1]], "DP-SQL-008"),
+        ("SELECT COUNT(*) FROM people WHERE age IN ?", [[]], "DP-SQL-008"),
+        ("SELECT COUNT(*) FROM people WHERE age IN ?", [[[1]]], "DP-SQL-008"),
+        ("SELECT COUNT(*) FROM people WHERE age IN ?", [3], "DP-SQL-008"),
         ("SELECT COUNT(*) FROM people WHERE age > ?", [float("nan")], "DP-SQL-008"),
         ("SELECT COUNT(*) FROM people WHERE age > ?", [pd.NaT], "DP-WHERE-012"),
         ("SELECT COUNT(*) FROM people WHERE age > ?", [pd.Timestamp(0, tz="UTC")], "DP-SQL-008"),

@@ -49,7 +49,7 @@ def insert_parameters(tree: exp.Query, params: Params) -> None:
     ------
     QueryError
         DP-SQL-008 for a parameter without a value, a value without a parameter, or a value that is
-        no number, text, date, time, boolean or None.
+        no number, text, date, time, boolean or None, nor a list of them after IN.
     """
     values = _by_name(params)
     used = set()
@@ -60,11 +60,28 @@ def insert_parameters(tree: exp.Query, params: Params) -> None:
             problem = f"the parameter {node.sql('duckdb')[:60]} has no value"
             refuse("DP-SQL-008", problem=problem, known=known + nearest(name, values))
         used.add(name)
-        node.replace(_constant(name, values[name]))
+        value = values[name]
+        if isinstance(value, list | tuple) and isinstance(node.parent, exp.In):
+            _insert_list(node, [_constant(name, item) for item in value])
+        elif node.arg_key == "field":
+            problem = f"IN {node.sql('duckdb')[:60]} needs a list of values"
+            refuse("DP-SQL-008", problem=problem, known="lists and tuples")
+        else:
+            node.replace(_constant(name, value))
     unused = [name for name in values if name not in used]
     if unused:
         problem = f"the statement has no parameter for the value '{unused[0][:60]}'"
         refuse("DP-SQL-008", problem=problem, known=", ".join(sorted(used)) or "none")
+
+
+def _insert_list(node: exp.Expr, constants: list[exp.Expr]) -> None:
+    """Replace the parameter of x IN $list, or of x IN ($list), by the items of the list."""
+    found = node.parent
+    if found is None or not constants:
+        refuse("DP-SQL-008", problem=f"the list {node.sql('duckdb')[:60]} is empty", known="none")
+    others = [one for one in found.expressions if one is not node]
+    found.set("field", None)
+    found.set("expressions", [*others, *constants])
 
 
 def _by_name(params: Params) -> dict[str, object]:
@@ -106,7 +123,7 @@ def _constant(name: str, value: object) -> exp.Expr:
     refuse(
         "DP-SQL-008",
         problem=problem,
-        known="numbers, texts, dates, times without a time zone, booleans and None",
+        known="numbers, texts, dates, times without a time zone, booleans, None; lists after IN",
     )
 
 
@@ -115,6 +132,7 @@ def _instant(name: str, value: datetime) -> exp.Expr:
     if value.tzinfo is not None or getattr(value, "nanosecond", False):
         what = "nanoseconds" if value.tzinfo is None else "a time zone"
         problem = f"the value of '{name[:60]}' has {what}"
-        refuse("DP-SQL-008", problem=problem, known="times in UTC, without a time zone")
+        known = "local times of the `time_zone` of the source, or else of UTC, without a zone"
+        refuse("DP-SQL-008", problem=problem, known=known)
     text = value.isoformat(sep=" ", timespec="microseconds")
     return exp.cast(exp.Literal.string(text), "timestamp")

@@ -175,7 +175,10 @@ class _RowForms:
         """Return trunc(x) by floor and ceil."""
         if node.args.get("decimals") is not None:
             refuse(node, "rows are truncated to integers only", "use TRUNC(x) or FLOOR(x)")
-        return _without_fraction(self._inner(node.this))
+        inner = self._inner(node.this)
+        low = value_range(inner, self.table.columns).lower
+        is_floor = low is not None and low >= 0
+        return exp.Floor(this=inner) if is_floor else _without_fraction(inner)
 
     def _sign(self, node: exp.Sign) -> exp.Expr:
         value = self._inner(node.this)
@@ -271,7 +274,17 @@ class _RowForms:
         return node
 
     def _minus(self, node: exp.Sub) -> exp.Expr:
-        """Return the difference of dates in days, and that of a constant and an interval."""
+        """Return the difference of dates in days, and that of a constant and an interval.
+
+        x - x % 10 is (x // 10) * 10, of which only the multiples of 10 are values.
+        """
+        rest = node.expression.unnest()
+        if isinstance(rest, exp.Mod) and rest.this.unnest() == node.this.unnest():
+            value, step = rest.this, rest.expression
+            is_whole = value_range(self._inner(value), self.table.columns).is_whole
+            if is_whole and isinstance(step, exp.Literal) and step.name.isdecimal():
+                quotient = exp.IntDiv(this=value, expression=step)
+                return self._inner(exp.Mul(this=quotient, expression=step.copy()))
         found = shifted_constant(node)
         return difference_of_dates(node, self.table) if found is node else found
 
