@@ -94,10 +94,10 @@ REFUSED = {
         "TABLE_NAME = 'x'",
     ],
     "DP-WHERE-006": [
-        "age // 2 = 1",
+        "age & 2 = 1",
         "round(age, age) > 1",
         "round(age, 99) > 1",
-        "log(2, age) > 1",
+        "trunc(age, 2) > 1",
         "day + INTERVAL (age) DAY > day",
         "day + INTERVAL 99999999999 DAY > day",
         "INTERVAL 1 DAY + day > day",
@@ -105,7 +105,7 @@ REFUSED = {
         "substr(sex, 0, 1) = 'F'",
         "substr(sex, -1) = 'F'",
         "left(sex, 99999999999) = 'F'",
-        "date_diff('month', day, day) = 1",
+        "date_diff('decade', day, day) = 1",
         "concat(sex, sex) = 'b'",
         "age::TEXT = 'x'",
         "CAST(sex AS INTEGER) = 1",
@@ -271,6 +271,11 @@ CREATE TABLE t AS SELECT * FROM (VALUES
 """
 
 
+SPELLINGS = [
+    "age // 3", "trunc(age / 3)", "sign(age)", "dayofweek(at)", "log2(age)", "pow(age, 2)", "age::INT",
+    "date_diff('month', day, at)", "EXTRACT(year FROM day)", "CASE age WHEN 3 THEN 1 END",
+]  # fmt: skip
+"""Other spellings of expressions, which are replaced as in SQL."""
 NUMBERS = st.sampled_from(
     [
         "age",
@@ -316,11 +321,12 @@ NUMBERS = st.sampled_from(
         "epoch(at)",
         "epoch(day)",
         "date_diff('hour', day, at)",
+        *SPELLINGS,
     ]
 )
 TEXTS = st.sampled_from(
     [
-        "sex", "gr", "'F'", "''", "'%'", "lower(sex)", "trim(gr)", "NULL",
+        "dayname(day)", "sex", "gr", "'F'", "''", "'%'", "lower(sex)", "trim(gr)", "NULL",
         "substr(sex, 1, 3)", "left(gr, 10000)", "nullif(sex, 'F')", "greatest(sex, gr)",
     ]
 )  # fmt: skip

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from dprelease.errors import DpReleaseError, Place
-from dprelease.query.expressions.predicate import parse_expression
+from dprelease.query.expressions.predicate import parse_expression, parse_predicate
 from dprelease.query.outer_sql.parsing import PositionsFromOne
 from dprelease.query.sql_rewrites.aggregate_forms import with_known_names
 from dprelease.query.sql_rewrites.grouping_sets import expand_grouping_sets
@@ -160,6 +160,26 @@ def test_rewritten_statements_equal_the_engine(
         assert list(row) == [
             pytest.approx(value, rel=1e-9) if isinstance(value, float) else value for value in other
         ]
+
+
+SPELLINGS = [
+    "age // 7 = 1", "trunc(age / 7) > 2", "sign(age) = 1", "pow(age, 2) > 300", "log2(pay + 1) > 4", "age ** 2 < 50",
+    "CAST(age / 4 AS INTEGER) = 2", "adult::INT = 1", "CASE city WHEN 'Bern' THEN 1 ELSE 2 END = 1",
+    "dayname(day) = 'Wednesday'", "monthname(day) <> 'May'", "dayofweek(day) > 3", "weekday(day) = 3",
+    "EXTRACT(month FROM day) > 2", "date_part('year', day) = 2020", "date_diff('month', DATE '2019-12-31', day) = 2",
+    "date_add(day, INTERVAL 1 MONTH) > '2020-03-01'", "day - DATE '2020-01-01' > 20",
+]  # fmt: skip
+"""Conditions in spellings that are replaced."""
+
+
+@pytest.mark.parametrize("text", SPELLINGS)
+def test_conditions_in_other_spellings_equal_the_engine(
+    engine: duckdb.DuckDBPyConnection, text: str
+) -> None:
+    sql, ids = parse_predicate(text, TABLES["people"], Place()).sql, "SELECT id FROM people WHERE "
+    found = results(engine, ids + sql)
+    assert found == results(engine, ids + text)
+    assert found
 
 
 @pytest.mark.parametrize("text", ANSWERED)

@@ -79,7 +79,7 @@ def chain(length: int) -> dict[str, Any]:
         (with_computed("read_text('/etc/passwd')", "text"), ["DP-WHERE-004"]),
         (with_computed("getenv('HOME')", "text"), ["DP-WHERE-004"]),
         (with_computed("sin(n)"), ["DP-WHERE-004"]),
-        (with_computed("n::INTEGER"), ["DP-WHERE-006"]),
+        (with_computed("n::TEXT"), ["DP-WHERE-006"]),
         (with_computed("n; DROP TABLE x"), ["DP-WHERE-001"]),
         (with_computed("d + 1"), ["DP-DERIVE-002"]),
         ({"derive": {"a": {**NUMBER, "expression": "b"}, "b": {**NUMBER, "expression": "if(c = '0-4', 1, n)"}, "c": {"cut": "a", "edges": [0, 5, 9]}}}, ["DP-DERIVE-002"] * 3),

@@ -2,14 +2,15 @@
 
 Only total functions are allowed: no expression can fail for any value of any row, or depend on
 another row, the clock, a random number, a file or another table. All other syntax is refused. The
-SQL that runs is rendered again from the checked tree. Arithmetic uses 64-bit floats: an overflow
+SQL that runs is rendered again from the checked tree. Other spellings of the same functions, such
+as dayname(d), are replaced as in SQL. Arithmetic uses 64-bit floats: an overflow
 gives infinity, and a division by zero a missing value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import sqlglot
 from sqlglot import TokenType, exp
@@ -21,6 +22,7 @@ from dprelease.query.expressions.scalar import PHYSICAL, Kind, Term
 from dprelease.query.expressions.term_checker import LENGTH_LIMIT, TermChecker
 from dprelease.query.expressions.used_columns import Formula, Predicate
 from dprelease.query.expressions.whole import dropped_word_text, unread_argument_text
+from dprelease.query.sql_rewrites.row_forms import row_form
 from dprelease.schema.table import Table
 
 STATEMENT_TOKENS = {*DuckDB.parser_class.STATEMENT_PARSERS, *DuckDB.tokenizer_class.COMMANDS}
@@ -76,8 +78,17 @@ def _parse_term(text: str, table: Table, place: Place) -> tuple[Term, tuple[str,
     if len(trees) != 1 or trees[0] is None:
         raise QueryError("DP-WHERE-001", place=place, near="")
     checker = TermChecker(table, place)
-    term = checker.term(trees[0], 0)
-    what = unread_argument_text(trees[0]) or dropped_word_text(trees[0], text, ConditionDialect)
+    tree = trees[0]
+    try:
+        term = checker.term(tree, 0)
+    except QueryError as refused:
+        checker = TermChecker(table, place)
+        try:
+            tree = cast("exp.Expression", row_form(tree, table))  # such as floor(x / 2) for x // 2
+            term = checker.term(tree, 0)
+        except QueryError:
+            raise refused from None
+    what = unread_argument_text(tree) or dropped_word_text(trees[0], text, ConditionDialect)
     if what is not None:
         raise not_allowed_error(what, place)
     return term, tuple(sorted(checker.columns))
