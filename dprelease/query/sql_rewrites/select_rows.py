@@ -26,7 +26,7 @@ from dprelease.query.sql_rewrites.row_sources import (
     resolved,
     visible,
 )
-from dprelease.query.sql_rewrites.sub_queries import sources
+from dprelease.query.sql_rewrites.sub_queries import join_listed_keys, sources
 from dprelease.query.sql_rewrites.unanswerable import PLACE, quoted, refuse, refuse_unanswerable
 from dprelease.query.view import visible_columns
 from dprelease.schema.table import Table
@@ -54,7 +54,8 @@ def rewrite_rows(select: exp.Select, tables: Mapping[str, Table]) -> RowsOfSelec
     Raises QueryError: DP-SQL-006 for a part that can't be answered; DP-WHERE-004 to 010 for an
     expression over rows.
     """
-    _refuse_queries(select.args.get("where"))
+    join_listed_keys(select, tables)
+    _refuse_queries(select.args.get("where"), tables)
     source = sources(select, tables)
     parts = [select.args.get(name) for name in ("from_", "where", "group")]
     parts += select.args.get("joins") or []
@@ -75,13 +76,19 @@ def rewrite_rows(select: exp.Select, tables: Mapping[str, Table]) -> RowsOfSelec
     return _Rewriter(select, source).rewritten()
 
 
-def _refuse_queries(where: exp.Expr | None) -> None:
+def _refuse_queries(where: exp.Expr | None, tables: Mapping[str, Table]) -> None:
     for query in () if where is None else where.find_all(exp.Query):
         reason = "a condition reads one row, and no other rows"
         fix = "join a public table by its key, or list constants in IN"
         if query.find(exp.AggFunc) and not query.find(exp.Group):
             fix = "ask for this value in a statement before, and pass its answer as a parameter, "
             fix += "as in WHERE x > $value with params={'value': 40}"
+        private = [one for one in query.find_all(exp.Table) if one.name in tables]
+        unit = tables[private[0].name].unit.id if private else None
+        if unit is not None and isinstance(query.parent, exp.In | exp.Exists):
+            fix = (
+                f"join {private[0].name} by the id, and count people, as in COUNT(DISTINCT {unit})"
+            )
         refuse(query, reason, fix)
 
 

@@ -25,6 +25,45 @@ from dprelease.schema.table import Table
 # The join of a SELECT: with a public table by its key, or with a table about the same people.
 
 
+def join_listed_keys(select: exp.Select, tables: Mapping[str, Table]) -> None:
+    """Write WHERE x IN (SELECT key FROM public WHERE ...) as a join with the public table.
+
+    Each row matches one row of the table at most, because its key is unique.
+    """
+    source, where = select.args.get("from_"), select.args.get("where")
+    parts = [] if where is None or select.args.get("joins") else list(conjuncts(where.this))
+    listed = [part for part in parts if _keys_of(part, tables) is not None]
+    if source is None or len(listed) != 1:
+        return
+    (found,) = listed
+    keys, own = found.args["query"].copy(), source.this.alias_or_name
+    name = keys.this.args["from_"].this.name
+    if not own or own.casefold() == name.casefold():
+        return
+    keys.set("alias", exp.TableAlias(this=exp.to_identifier(name)))
+    left = exp.column(found.this.this.copy(), found.this.args.get("table") or own)
+    right = exp.column(keys.this.expressions[0].this.copy(), name)
+    select.set("joins", [exp.Join(this=keys, on=exp.EQ(this=left, expression=right))])
+    others = [part for part in parts if part is not found]
+    select.set("where", exp.Where(this=exp.and_(*others)) if others else None)
+
+
+def _keys_of(node: exp.Expr, tables: Mapping[str, Table]) -> exp.Select | None:
+    """Return the SELECT of one column of a public table that a condition lists by IN, if any."""
+    query = node.args.get("query") if isinstance(node, exp.In) else None
+    found = query.this if isinstance(query, exp.Subquery) else None
+    if not isinstance(found, exp.Select) or not isinstance(node.this, exp.Column):
+        return None
+    clause, items = found.args.get("from_"), found.expressions
+    table = tables.get(clause.this.name) if clause is not None else None
+    is_column = len(items) == 1 and isinstance(items[0], exp.Column)
+    others = any(found.args.get(name) for name in found.args if name not in _OF_KEYS)
+    return found if table is not None and table.public and is_column and not others else None
+
+
+_OF_KEYS = ("expressions", "from_", "where", "kind")
+
+
 def joined_source(select: exp.Select, join: exp.Join, left: Source, right: Source) -> Source:
     """Return the source of a SELECT over two tables.
 
