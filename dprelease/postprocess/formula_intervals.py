@@ -179,6 +179,8 @@ class FormulaInterval:
             constant = np.full(size, _float(formula.number))
             return constant, constant
         left, right = (self._by_arithmetic(part, numbers, size) for part in formula.parts)
+        if formula.operator == "*" and formula.parts[0] == formula.parts[1]:
+            return _square(left)
         return _combined(formula.operator, left, right)
 
 
@@ -247,6 +249,13 @@ def _combined(name: str, left: Ends, right: Ends) -> Ends:
         crosses: Flags = ~((right[0] > 0.0) | (right[1] < 0.0))
         low, high = np.where(crosses, math.nan, low), np.where(crosses, math.nan, high)
     return low, high
+
+
+def _square(ends: Ends) -> Ends:
+    """Return the ends of the square of one value, which is not negative."""
+    ones, others = ends[0] ** 2, ends[1] ** 2
+    least: Floats = np.where((ends[0] < 0.0) & (ends[1] > 0.0), 0.0, np.minimum(ones, others))
+    return least, np.maximum(ones, others)
 
 
 def _float(number: Fraction) -> float:

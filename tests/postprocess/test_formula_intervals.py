@@ -173,6 +173,17 @@ def test_quotients_of_linear_forms_are_recognised(text: str, is_quotient: bool) 
     assert (quotient_of(parse(text)) is not None) == is_quotient
 
 
+def test_squares_are_not_negative() -> None:
+    query, names = declared_query(parse("AVG(x) * AVG(x)"))
+    columns = {column.name: column for column in query.columns}
+    formula = parse("AVG(x) * AVG(x)").with_columns(names)
+    interval = FormulaInterval.of(formula, columns, laws_of(query, "laplace"), CONFIDENCE)
+    ends = {"c0_lower": np.array([-3.0, -3.0, 2.0]), "c0_upper": np.array([2.0, -1.0, 3.0])}
+    low, high = interval.ends(ends.__getitem__, 3)
+    assert low.tolist() == [0.0, 1.0, 4.0]
+    assert high.tolist() == [9.0, 9.0, 9.0]
+
+
 def test_undefined_formulas_have_no_interval() -> None:
     """Divisions by zero and too large constants have no interval, and raise nothing."""
     for text in ("COUNT(*) / 0", "COUNT(*) * 1e300 * 1e300", "COUNT(x) / (COUNT(*) - COUNT(*))"):
