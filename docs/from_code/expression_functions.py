@@ -23,7 +23,7 @@ OTHERS = {
     "date_trunc": (
         "a unit, a date",
         "a date",
-        "`date_trunc('month', d)`: the first day of the year, quarter, month or week",
+        "`date_trunc('month', d)`: the first day of the year, quarter, month or week; also 'day'",
     ),
     "strftime": ("a date, a format", "a text", "`strftime(d, '%Y-%m')`: parts of the date"),
     "make_date": ("three numbers", "a date", "year, month, day; missing if there is no such day"),

@@ -18,17 +18,18 @@ INTERVAL_UNITS = (
     "YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND",
     "MICROSECOND",
 )  # fmt: skip
-TRUNCATED = ("year", "quarter", "month", "week")
+TRUNCATED = ("year", "quarter", "month", "week", "day")
 """The units to which dates are truncated."""
 
 
 def _first_day(node: exp.Expression, day: str, place: Place) -> Term:
-    """Return the term of the first day of a year, quarter, month or week."""
+    """Return the term of the first day of a year, quarter, month, week or day."""
     unit = node.args["unit"].name.lower() if node.args.get("unit") is not None else ""
     if unit not in TRUNCATED:
-        because = "dates are truncated to a year, quarter, month or week"
-        advice = f"write CAST({day} AS DATE) for days, or compare times, as in {day} >= TIMESTAMP "
-        raise not_allowed_error(node, place, because, f"{advice}'2024-01-31 08:00:00'")
+        because = "dates are truncated to a year, quarter, month, week or day"
+        time = node.this.sql("duckdb")[:LONGEST_QUOTE]
+        advice = f"compare times, as in {time} >= TIMESTAMP '2024-01-31 08:00:00', or hour({time})"
+        raise not_allowed_error(node, place, because, advice)
     return Term(f"CAST(date_trunc('{unit}', {day}) AS DATE)", Kind.DATE)
 
 
