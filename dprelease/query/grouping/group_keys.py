@@ -206,7 +206,8 @@ ID_AS_KEY = (
 
 DECLARE = (
     "group by a category, a boolean, a cut, or an integer or date with both bounds; with "
-    "`private_keys` and a delta, its values are found in the data"
+    "`private_keys` and a delta, its values are found in the data; names of a public table are "
+    "joined to the result by its key"
 )
 COARSEN = (
     "group by a `cut` of numbers, or by the day or month of times: date_trunc('month', t) in SQL, "

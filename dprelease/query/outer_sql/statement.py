@@ -146,7 +146,7 @@ class _Splitter:
             refuse("DP-SQL-006", name=what, nearest=fix)
         if not self.found.cores:
             private = [name for name, table in self.tables.items() if not table.public]
-            name, known = "no table about people", ", ".join(private)
+            name, known = "no table about people", ", ".join(private) or "one about people"
             if self.found.public:
                 name = "public tables only, which needs no noise"
                 known += "; read public tables alone with DuckDB or pandas"
