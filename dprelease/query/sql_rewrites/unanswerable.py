@@ -45,6 +45,10 @@ def clamp_advice(node: exp.Expr) -> str:
         left, divisor = quoted(node.this), quoted(node.expression)
         by = f"{left} / GREATEST({divisor}, 1) with {divisor} IS NOT NULL in WHERE"
         return f"clamp the divisor, as in {by}; or the quotient, as in {case}; or "
+    if isinstance(node, exp.Ln | exp.Log | exp.Sqrt):
+        value, least = quoted(node.this), 0 if isinstance(node, exp.Sqrt) else 1
+        clamped = f"{node.key.upper()}(GREATEST({value}, {least}))"
+        return f"clamp its argument, as in CASE WHEN {value} >= {least} THEN {clamped} END; or "
     return f"clamp it and keep missing values, as in {case}; or "
 
 
