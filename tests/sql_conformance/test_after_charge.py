@@ -31,14 +31,14 @@ FUNCTIONS = [
 TOTALS = ["GEOMEAN(0 - n)", "SKEWNESS(n * 1e300)", "REGR_SXX(n * 1e200, n)", "PRODUCT(n * 1e300)"]
 MIXED = [
     "COALESCE(NULLIF(n, n), 'none')", "CASE WHEN n > 30 THEN 'many' ELSE n END", "IF(k = 'CT', 'x', 1)",
-    "n = 'a'", "k = 5", "k <> n", "k IN (1, 2)", "n IN (1, 'b')", "n IS DISTINCT FROM 'a'", "NULLIF(n, 'x')",
+    "n = 'a'", "k <> n", "n IN (1, 'b')", "n IS DISTINCT FROM 'a'", "NULLIF(n, 'x')",
     "CASE n WHEN 'a' THEN 1 END", "LAG(n, 1, 'a') OVER (ORDER BY k)", "LEAD(n, 1, k) OVER (ORDER BY k)", "[n, 'x']",
     "n > 30 AND k", "NOT 'maybe'", "CASE WHEN k THEN 1 END", "map{'a': n, 1: 2}", "MAX(n, 1000000)",
     "ARG_MAX(k, n, 0)", "n = (SELECT k FROM t LIMIT 1)", "LIST(n) = ['a']", "DATE '2020-01-01' = 'June'",
 ]  # fmt: skip
 """Values whose types DuckDB converts only for rows that it computes."""
 SAME_TYPES = [
-    "k = 'CT'", "k IN ('CT', 'MA')", "CASE k WHEN 'CT' THEN 'x' ELSE k END", "COALESCE(k, 'none')",
+    "k = 'CT'", "k IN ('CT', 'MA')", "k = 5", "k NOT IN (1, 2)", "CASE k WHEN 1 THEN 2 END", "CASE k WHEN 'CT' THEN 'x' ELSE k END", "COALESCE(k, 'none')",
     "DATE '2020-01-01' >= '2019-12-31'", "k = '2020-01-01'", "n = 5.5", "NULLIF(n, 0)", "n AND k = 'CT'",
     "LAG(k, 1, '') OVER (ORDER BY k)", "COALESCE(n::VARCHAR, 'none')", "MAX(n, 2)",
 ]  # fmt: skip
@@ -83,6 +83,12 @@ def test_a_join_of_a_text_and_a_number_is_refused_before_the_charge(schemas: lis
     with pytest.raises(DpReleaseError, match="DP-SQL-007"):
         dprelease.sql(f"{CORE} {both} WHERE t.n > 30", schemas, epsilon=50, state=state)
     assert not state.rows
+
+
+def test_codes_are_compared_with_numbers(schemas: list[Path]) -> None:
+    codes = "SELECT c FROM t, (VALUES ('1'), ('x'), ('01')) AS v(c) WHERE n > 30 AND c = 1"
+    found = dprelease.sql(f"{CORE} {codes} AND k = 'CT' ORDER BY c", schemas, epsilon=50)
+    assert list(found["c"]) == ["01", "1"]
 
 
 @pytest.mark.parametrize("cell", SAME_TYPES)

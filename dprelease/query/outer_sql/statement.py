@@ -30,7 +30,7 @@ from dprelease.query.outer_sql.parsing import (
     refuse_node,
     refuse_unknown_functions,
 )
-from dprelease.query.outer_sql.strict_types import strict_form, type_texts
+from dprelease.query.outer_sql.strict_types import strict_form, type_constants
 from dprelease.query.outer_sql.syntax import unlisted_nodes
 from dprelease.query.quality import CONFIDENCE
 from dprelease.query.select import CoreReader, PrivateCore
@@ -162,7 +162,7 @@ class _Splitter:
             name: _columns_read(tree, self.tables[name]) for name in self.found.public
         }
         replace_fallible(tree)
-        type_texts(tree)
+        type_constants(tree)
         self.found.outer = tree.sql("duckdb", comments=False)
         self.found.strict = strict_form(tree).sql("duckdb", comments=False)
         unwritten = unwritten_word_text(tree, self.found.outer)

@@ -2,9 +2,9 @@
 
 In `n = 'many'` and COALESCE(n, 'none'), DuckDB converts the text to a number when it computes a
 row. That fails for most texts, and a trial may compute no such row. With texts of the type VARCHAR,
-DuckDB refuses to mix types when it binds a statement, except in `=`, IN, NULLIF, CASE x WHEN, the
-default of LAG, USING, and conditions. `strict_form` has BETWEEN or COALESCE in their place, in
-which DuckDB compares the types.
+DuckDB refuses to mix types when it binds a statement, except in `=`, IN, NULLIF, the default of
+LAG, USING, and conditions. `strict_form` has BETWEEN or COALESCE in their place, in which DuckDB
+compares the types.
 """
 
 from __future__ import annotations
@@ -30,17 +30,36 @@ _PARTS: dict[type[exp.Expr], tuple[str, ...]] = {
 """The arguments that are conditions, by type of node."""
 
 
-def type_texts(tree: exp.Query) -> None:
+def type_constants(tree: exp.Query) -> None:
     """Give the text constants of an outer statement the type VARCHAR where they have none.
 
     Dates and timestamps stay constants without a type, so that they can be compared with both dates
-    and texts.
+    and texts. What is compared with a number by `=` or IN, such as the code of a category, is read
+    as a number, and is missing if it is none.
     """
-    for node in list(tree.find_all(exp.Literal)):
-        is_item = isinstance(node.parent, exp.PropertyEQ) and node.find_ancestor(exp.ToMap)
-        is_mixed = node.is_string and (isinstance(node.parent, _MIXING) or is_item)
-        if is_mixed and not _is_date(node.name):
-            node.replace(exp.Cast(this=node.copy(), to=exp.DataType.build("VARCHAR")))
+    for text in list(tree.find_all(exp.Literal)):
+        is_item = isinstance(text.parent, exp.PropertyEQ) and text.find_ancestor(exp.ToMap)
+        is_mixed = text.is_string and (isinstance(text.parent, _MIXING) or is_item)
+        if is_mixed and not _is_date(text.name):
+            text.replace(exp.Cast(this=text.copy(), to=exp.DataType.build("VARCHAR")))
+    for case in list(tree.find_all(exp.Case)):
+        for branch in case.args["ifs"] if case.this is not None else []:
+            branch.set("this", exp.EQ(this=case.this.copy(), expression=branch.this))
+        case.set("this", None)
+    for node in list(tree.find_all(exp.In, *_COMPARISONS)):
+        values = node.expressions if isinstance(node, exp.In) else [node.expression]
+        values = [node.this, *values]
+        for value in values if any(map(_is_number, values)) else []:
+            if value.find(exp.Column, exp.Query):
+                number = exp.TryCast(this=value.copy(), to=exp.DataType.build("DOUBLE"))
+                value.replace(number)
+
+
+def _is_number(node: exp.Expr) -> bool:
+    """Return whether an operand is a constant number."""
+    inner = node.unnest()
+    inner = inner.this if isinstance(inner, exp.Neg) else inner
+    return isinstance(inner, exp.Literal) and not inner.is_string
 
 
 def strict_form(tree: exp.Query) -> exp.Query:
@@ -81,11 +100,6 @@ def _strict(node: exp.Expr) -> exp.Expr:
         return _all_alike(node.this, [node.expression])
     if isinstance(node, exp.Nullif):
         return exp.Coalesce(this=node.this, expressions=[node.expression])
-    if isinstance(node, exp.Case) and node.this is not None:
-        for branch in node.args["ifs"]:
-            value = branch.this.this  # inside of the COALESCE of a condition
-            branch.this.set("this", _all_alike(node.this, [value]))
-        node.set("this", None)
     if isinstance(node, exp.Lag | exp.Lead) and node.args.get("default") is not None:
         node.set("this", exp.Coalesce(this=node.this, expressions=[node.args["default"]]))
     return node
