@@ -46,7 +46,7 @@ STATEMENTS = [
     "WITH p AS (SELECT *, age + 1 AS older FROM people WHERE age > 9) SELECT SUM(older) AS s FROM p WHERE older < 70",
     "SELECT COUNT(*) AS n FROM people AS p JOIN places AS q ON p.city = q.name WHERE q.abroad",
     "SELECT q.abroad, COUNT(*) AS n FROM people AS p LEFT JOIN places AS q ON p.city = q.name WHERE q.name <> 'Rome' GROUP BY 1 HAVING COUNT(*) > 9 ORDER BY 1",
-    "SELECT q.abroad, SUM(n) AS n, COUNT(*) AS places FROM (SELECT city, COUNT(*) AS n FROM people GROUP BY city) LEFT JOIN places AS q ON city = name GROUP BY ALL ORDER BY n",
+    "SELECT q.abroad, SUM(n) AS n, COUNT(*) AS places FROM (SELECT city, COUNT(*) AS n FROM people GROUP BY city) LEFT JOIN places AS q ON city = name GROUP BY ALL ORDER BY 1",
     "WITH c AS (SELECT city AS name, COUNT(*) AS n FROM people GROUP BY 1) SELECT name, n, abroad FROM c FULL JOIN places USING (NAME) ORDER BY 1",
     "WITH c AS (SELECT city AS name, COUNT(*) AS n FROM people GROUP BY 1) SELECT * FROM c RIGHT JOIN (SELECT Name, NOT abroad AS home FROM places) AS p USING (name) ORDER BY 1",
     "SELECT n, name FROM (SELECT COUNT(*) AS n FROM people) CROSS JOIN places ORDER BY name",

@@ -129,6 +129,12 @@ class _Rewriter:
                 item.replace(exp.alias_(item.copy(), name, quoted=True))
         return self.found
 
+    def _is_derived(self, item: exp.Expr) -> bool:
+        """Return whether an item of the SELECT list is computed from names of other items alone."""
+        names = {one.name for one in item.find_all(exp.Column)}
+        own = {name for name in names if declared_name(name, visible(self.source)) is not None}
+        return bool(names) and not own and names <= {*self.aliases}
+
     def _clauses(self) -> Iterator[exp.Expr]:
         """Yield the parts of the SELECT that read keys and aggregates."""
         yield from _clauses_after(self.select)
@@ -219,6 +225,7 @@ class _Rewriter:
             return
         if group.args.get("all"):
             items = [item.unalias() for item in self.select.expressions]
+            items = [item for item in items if not self._is_derived(item)]
             keys = [item for item in items if not any(own_aggregates(item))]
         else:
             parts = [
