@@ -288,7 +288,10 @@ def _column_and_function(name: str, pair: object) -> tuple[str, str]:
     if hasattr(pair, "column") and hasattr(pair, "aggfunc"):
         pair = (pair.column, pair.aggfunc)
     if not (isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)):
-        raise wrong_argument(name, '("column", "function"), such as ("age", "mean")', pair)
+        wanted = '("column", "function"), such as ("age", "mean")'
+        if name in ("max_sum", "weight"):
+            wanted += f"; as an option, {name} belongs to sum(...) and the like, and not to agg"
+        raise wrong_argument(name, wanted, pair)
     return pair[0], function_name(pair[1])
 
 

@@ -116,6 +116,10 @@ def test_wrong_arguments_of_accessor_methods(rows: Any, kind: str, name: str) ->
 
 ADVICE: dict[str, tuple[Any, str]] = {
     "a function": (lambda dp: dp.groupby("sex").agg({"age": lambda x: x}), "such as 'mean'"),
+    "an option of sums": (
+        lambda dp: dp.agg({"age": "sum"}, max_sum=9, epsilon=1),
+        r"sum\(\.\.\.\)",
+    ),
     "no aggregate": (lambda dp: dp.groupby("sex").agg({}, epsilon=1), r'agg\(\{"income"'),
     "no quantile": (lambda dp: dp.quantile("age", [], epsilon=1), "from 0 to 1"),
     "a percentage": (lambda dp: dp.groupby("sex")["age"].quantile(50, epsilon=1), "from 0 to 1"),
