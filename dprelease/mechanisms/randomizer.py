@@ -67,6 +67,8 @@ class Randomizer(ABC):
     after it is rounded to steps. `Sensitivity` has the proof."""
     has_bounded_noise: ClassVar[bool] = False
     """Whether the noise never exceeds a fixed bound."""
+    has_variance: ClassVar[bool] = True
+    """Whether the noise has a variance, so that a sum of n cells has sqrt(n) times the noise."""
     has_integer_noise: ClassVar[bool] = False
     """Whether the noise is defined on the integers, instead of being rounded to integers."""
     shape_parameters: ClassVar[tuple[ShapeParameter, ...]] = ()

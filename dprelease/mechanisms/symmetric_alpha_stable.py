@@ -58,6 +58,7 @@ class SymmetricAlphaStable(SymmetricQuantileMechanism):
         only_with_delta=True, largest_error_ratio=1.5
     )  # each shape needs new tables
     pure: ClassVar[bool] = True
+    has_variance: ClassVar[bool] = False
     sensitivity_norm: ClassVar[int] = 1
     shape_parameters = (
         ShapeParameter("alpha", "stability: 1 is Cauchy, towards 2 normal", "1 to 2 - 2^-20"),

@@ -143,10 +143,22 @@ class NoiseRequest:
         """Return whether `auto` may use a noise family.
 
         The cost of the noise family must be known. For consistent tables and design errors, its
-        variance must also be certified; for design errors, it must be symmetric, too.
+        variance must also be certified; for design errors, it must be symmetric, too. Where cells
+        are added up, it must have a variance: one large draw would spoil the sum of all cells.
         """
-        has_variance = not self.measurement.of_family or kind.has_variance_bound()
-        return self.has_cost(kind) and has_variance and self._is_subtractable(kind)
+        has_bound = not self.measurement.of_family or kind.has_variance_bound()
+        fits = has_bound and self._is_addable(kind) and self._is_subtractable(kind)
+        return fits and self.has_cost(kind)
+
+    def _is_addable(self, kind: type[Randomizer]) -> bool:
+        """Return whether noise has a variance, if cells are added up.
+
+        A declared list of mechanisms without a variance leaves no choice, and is followed.
+        """
+        if kind.has_variance or not self.measurement.adds_cells:
+            return True
+        allowed = [registry.get(name) for name in self.options.allowed]
+        return bool(allowed) and not any(one.has_variance for one in allowed)
 
     def _is_subtractable(self, kind: type[Randomizer]) -> bool:
         """Return whether the variance of noise can be subtracted, if the aggregate needs that.

@@ -158,7 +158,26 @@ class AnswerCollector:
         )
         self.columns.append(replace(column, interval=interval))
 
-    def find_people(self) -> None:
+    def finish(self, *, has_summaries: bool) -> None:
+        """Complete columns and measurements by what follows from all columns together.
+
+        `has_summaries`: whether summaries are computed from all columns.
+        """
+        self._find_people()
+        for column in tuple(self.columns):
+            if has_summaries or column.form.needs_all_cells:
+                self._mark_sums_of_cells(column)
+
+    def _mark_sums_of_cells(self, column: OutputColumn) -> None:
+        """Mark the measurements of a column as such whose cells are added up."""
+        for part in column.parts:
+            place = self.measurements.index(part)
+            self.measurements[place] = replace(part, adds_cells=True)
+            self.columns = [
+                _with_measurement(one, self.measurements[place]) for one in self.columns
+            ]
+
+    def _find_people(self) -> None:
         """Find the counts of people that suppression needs; refuse columns without one."""
         unit = self.declared.table.unit
         for i, column in enumerate(self.columns):

@@ -70,6 +70,8 @@ class Measurement:
 
     finds_keys: bool = False
     """Whether the measurement selects private keys, which its name does not show."""
+    adds_cells: bool = False
+    """Whether the noise of several cells adds up in a published value, such as a share."""
 
     @property
     def step(self) -> Fraction:

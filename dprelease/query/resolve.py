@@ -309,7 +309,7 @@ class _Resolver:
             answers.add_keys(private, automatic)
         for column, spec in query_spec.columns.items():
             answers.add(column, spec)
-        answers.find_people()
+        answers.finish(has_summaries=bool(query_spec.summaries))
         return Query(
             name=name,
             declared=self.view.base,

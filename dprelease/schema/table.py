@@ -284,7 +284,8 @@ class Table(Model):
                 "for rows without a mark"
             )
         elif self.source is not None and "codes" not in self.source.type.options:
-            problem = f"{self.source.type.label} has no columns with marks"
+            label = self.source.type.label
+            problem = f"marks can't be read from {label}; store them in a column of its own"
         elif column.expression is not None or column.within:
             problem = "the column can't also have `expression` or `within`"
         if problem:

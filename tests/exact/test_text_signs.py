@@ -241,3 +241,9 @@ def test_flags_are_read_as_a_separate_column(ending: str, tmp_path: Path) -> Non
 def test_wrong_flag_columns_are_refused(flags: dict[str, Any]) -> None:
     with pytest.raises(DpReleaseError):
         declare({"x": WHOLE | SIGNS, "f": FLAGS | flags}, source="t.csv")
+
+
+@pytest.mark.parametrize("file", ["t.duckdb", "t.sqlite"])
+def test_marks_in_databases_are_refused_with_a_way_out(file: str) -> None:
+    with pytest.raises(DpReleaseError, match="store them in a column"):
+        declare({"x": WHOLE | SIGNS, "f": FLAGS}, source={"path": file, "table": "t"})

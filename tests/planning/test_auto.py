@@ -287,3 +287,33 @@ def test_families_get_noise_with_certified_variance(tmp_path: Path, *, is_first:
         for column in plan.columns
     }
     assert kinds == {(True, True), (False, False)}
+
+
+ADDED = {
+    "a count alone": ("{n: {count: '*'}}", "", True),
+    "a share": ("{n: {count: '*'}, s: {share: '*'}}", "", False),
+    "a summary": (
+        "{n: {count: '*'}}",
+        "    histogram: {column: cost, edges: [0, 5, 10]}\n"
+        "    summaries: {gini: {gini: {count: n, over: cost_band}}}\n",
+        False,
+    ),
+}
+"""Columns and summaries of a query, and whether noise without a variance may be selected."""
+
+
+@pytest.mark.parametrize("case", ADDED)
+def test_cells_that_are_added_up_get_noise_with_a_variance(tmp_path: Path, case: str) -> None:
+    """One large draw of heavy-tailed noise would widen the intervals of all shares of a total."""
+    columns, more, may_be_heavy = ADDED[case]
+    cost = "  cost: {type: integer, lower: 0, upper: 9}\n"
+    (tmp_path / "visits.yaml").write_text(OFTEN + cost)
+    start, end = BESIDE.index("queries"), BESIDE.index("output")
+    query = f"  q:\n    from: visits\n    group_by: [shop]\n    columns: {columns}\n{more}"
+    text = f"{BESIDE[:start]}queries:\n{query}{BESIDE[end:]}"
+    (tmp_path / "release.yaml").write_text(text)
+    _, plan = prepare(read_declaration(tmp_path / "release.yaml"))
+    assert {column.mechanism.has_variance for column in plan.columns} == {not may_be_heavy}
+    (tmp_path / "release.yaml").write_text(text.replace(", discrete_laplace", ""))
+    _, plan = prepare(read_declaration(tmp_path / "release.yaml"))
+    assert not any(column.mechanism.has_variance for column in plan.columns)

@@ -63,6 +63,7 @@ WIDER: dict[str, Callable[[Truth], float]] = {
     "COUNT(x) / SUM(x) + COUNT(x) / SUM(h)": lambda t: t["COUNT(x)"] / t["SUM(x)"] + t["COUNT(x)"] / t["SUM(h)"],
     "AVG(x) - AVG(h)": lambda t: t["AVG(x)"] - t["AVG(h)"],
     "AVG(x) * COUNT(x) / AVG(h)": lambda t: t["AVG(x)"] * t["COUNT(x)"] / t["AVG(h)"],
+    "(AVG(x) - 40) * (AVG(x) - 40)": lambda t: (t["AVG(x)"] - 40) ** 2,
 }  # fmt: skip
 """Other formulas, whose intervals are on the safe side."""
 
@@ -197,6 +198,22 @@ def test_undefined_formulas_have_no_interval() -> None:
         low, high = interval.ends(lambda name: np.array([5.0, math.nan]), 2)
         assert np.isnan(low).all()
         assert np.isnan(high).all()
+
+
+def test_squares_have_no_negative_ends() -> None:
+    """R^2 is the square of a correlation, whose interval may contain 0."""
+    formula = parse("AVG(x) * AVG(x)")
+    query, names = declared_query(formula)
+    columns = {column.name: column for column in query.columns}
+    laws, (mean,) = laws_of(query, "laplace"), names.values()
+    interval = FormulaInterval.of(formula.with_columns(names), columns, laws, CONFIDENCE)
+    ends = {
+        f"{mean}_lower": np.array([-2.0, 1.0, -3.0, 0.0, math.nan]),
+        f"{mean}_upper": np.array([1.0, 2.0, -1.0, 2.0, 1.0]),
+    }
+    low, high = interval.ends(ends.__getitem__, 5)
+    np.testing.assert_array_equal(low, [0.0, 1.0, 1.0, 0.0, math.nan])
+    np.testing.assert_array_equal(high, [4.0, 4.0, 9.0, 4.0, math.nan])
 
 
 def test_confidences_near_one_use_exact_tails() -> None:
