@@ -8,7 +8,7 @@ from typing import Any
 from dprelease.errors import DataError
 from dprelease.exact.inputs import Input
 from dprelease.exact.nan_safety import columns_to_read
-from dprelease.exact.reading.sources import place_of
+from dprelease.exact.reading.sources import place_of, stored_columns
 from dprelease.query.resolve import Query
 from dprelease.statements.layers import duplicate_keys_sql
 from dprelease.statements.values.source_equality import (
@@ -33,10 +33,15 @@ def refuse_unusable_columns(inputs: Sequence[Input], query: Query) -> None:
     """Raise for columns that a query can't use, based on the sources' metadata.
 
     Raises DataError: DP-DATA-002 for a column that a source lacks, 005 for ids that are floats, 026
-    for ids and join keys that a source does not compare character by character.
+    for ids and join keys that a source does not compare character by character. A source that has
+    none of the declared columns is refused even if a query reads none: it is another file, or its
+    header, delimiter or encoding is not as declared, so that its lines are not the table's rows.
     """
     unit, pairs = query.unit.id, () if query.join is None else query.join.on
     for i, (given, names) in enumerate(zip(inputs, columns_to_read(query), strict=False)):
+        stored = [] if given.opened is None and not given.parts else stored_columns(given.declared)
+        if given.physical.keys().isdisjoint(stored):
+            names = (*names, *stored[:1])
         refuse_missing_columns(given, names)
         if unit in names and is_no_id(given.physical[unit]):
             raise DataError("DP-DATA-005", place=place_of(given.declared, unit), column=unit)

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import duckdb
 
-from dprelease.errors import DataError, State
+from dprelease.errors import DataError
 from dprelease.exact.connection import MOST_CACHED_FILES, WITHOUT_METADATA_CACHE
 from dprelease.exact.reading.frames import object_columns, to_arrow
-from dprelease.exact.reading.line_selection import MOST_NOTES, NO_NOTES
 from dprelease.exact.reading.sources import (
     BatchSource,
     OpenedSource,
@@ -174,29 +173,10 @@ class Input:
     def fetch(self, link: duckdb.DuckDBPyConnection) -> None:
         """Copy batches into their tables, and text files into their plain copies, each once.
 
-        Raises OSError if a file does not have the declared format, or there is no space. Raises
-        DataError: DP-DATA-024 if no line of a file begins with `until`.
+        Raises OSError if a file does not have the declared format, or there is no space.
         """
         for part in self.parts:
             part.fetch(link)
-        lacks_notes = False
-        try:
-            self._copy_rows(link)
-        except (OSError, duckdb.Error) as problem:
-            if not str(problem).rstrip().endswith(NO_NOTES):  # the engine quotes its readers
-                raise
-            lacks_notes = True
-        if lacks_notes:
-            way = (
-                "write the beginning of the first line of the notes as it is in the file, or "
-                f"remove `until`; notes have at most {MOST_NOTES:,} lines"
-            )
-            error = unreadable_error(self.declared, NO_NOTES, way)
-            error.set_state(State.READ)
-            raise error
-
-    def _copy_rows(self, link: duckdb.DuckDBPyConnection) -> None:
-        """Copy the batches and text files of this input itself."""
         while self.rows:
             # Removed before it is read: some sources can be read only once, so a second attempt
             # would silently find fewer rows.

@@ -24,7 +24,10 @@ HEAD_LIMIT = 1 << 20
 MOST_NOTES = 1000
 """Maximum number of lines of the notes below a table."""
 
-NO_NOTES = "none of its last lines begins with the text in `until`"
+
+class MissingNotesError(OSError):
+    """No line of a file, among its last ones, begins with the text in `until`."""
+
 
 MOST_WIDTHS, FEWEST_WIDTHS = 100, 2
 """How many of the first rows are compared with the header, and how many are needed for that."""
@@ -113,8 +116,10 @@ class LineSelection:
 
         Raises
         ------
+        MissingNotesError
+            If no line among the last ones begins with `until`.
         OSError
-            If no line among the last ones begins with `until`, or a line below a row is skipped.
+            If a line below a row is skipped.
         """
         pieces = self._below_header(TextLines(parts))
         return self._without_notes(pieces) if self.until is not None or self.notes else pieces
@@ -219,7 +224,7 @@ class LineSelection:
             while last and not last[-1].startswith(starts):
                 last.pop()
             if not last:
-                raise OSError(NO_NOTES)
+                raise MissingNotesError
             last.pop()
         yield b"".join(last[: max(0, len(last) - self.notes)])
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dprelease.errors import DataError, Place
+from dprelease.exact.reading.line_selection import MOST_NOTES
 from dprelease.exact.reading.plain import TextDecoding
 from dprelease.query import quoting
 from dprelease.schema.columns import is_stored
@@ -168,6 +169,16 @@ def unreadable_error(declared: Declared, reason: str, way: str) -> DataError:
     source = declared.table.source
     fields = {**source_fields(declared), "format": "" if source is None else source.type.label}
     return DataError("DP-DATA-024", **fields, reason=reason, way=way)
+
+
+def missing_notes_error(declared: Declared, file: str) -> DataError:
+    """Return the error DP-DATA-024 for a file in which no line begins with `until`."""
+    reason = f"none of the last lines of {file} begins with the text in `until`"
+    way = (
+        "write the beginning of the first line of the notes as it is in the file, or remove "
+        f"`until`; notes have at most {MOST_NOTES:,} lines"
+    )
+    return unreadable_error(declared, reason, way)
 
 
 def file_label(file: Path, files: Sequence[Path]) -> str:

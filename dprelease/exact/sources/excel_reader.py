@@ -12,7 +12,6 @@ import datetime
 import importlib.util
 import warnings
 import zipfile
-from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -30,7 +29,6 @@ from dprelease.exact.reading.cell_rows import (
     wanted_columns,
 )
 from dprelease.exact.reading.cell_texts import texts_of
-from dprelease.exact.reading.line_selection import MOST_NOTES, NO_NOTES
 from dprelease.exact.reading.open_documents import OpenSheet, sheet_names
 from dprelease.exact.reading.packages import (
     UnreadableWorkbook,
@@ -46,6 +44,8 @@ from dprelease.exact.sources.sheet_headers import (
     find_header,
     header_names,
     note_rows,
+    refuse_missing_notes,
+    rows_above_notes,
 )
 from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description
 from dprelease.schema.columns import Column, IntegerColumn, NumberColumn
@@ -162,14 +162,15 @@ class ExcelReader(CellReader):
             way = "use the same columns in all of them"
             raise unreadable_error(declared, "the files have different headers", way)
         values = [_cell_value(declared.table.columns[name], source) for name in wanted]
+        if source.until is not None:
+            refuse_missing_notes(declared, source, files, sheets)
 
         def read() -> Iterator[Row]:
             """Yield the wanted cells of each row below the header, sheet by sheet."""
             try:
                 for sheet, header, columns in sheets:
                     places = [columns[name] for name in wanted]
-                    below = (cells for number, cells in sheet.rows() if number > header)
-                    for cells in _rows_above_notes(below, source.until, source.footer):
+                    for cells in rows_above_notes(sheet, header, source):
                         found = zip(values, map(cells.get, places), strict=True)
                         # A row counts also if no declared column is read from it.
                         yield [value(cell) for value, cell in found] or [None]
@@ -319,27 +320,6 @@ def _open_sheet(
     except UnreadableWorkbook as found:
         problem = found
     raise unreadable_error(declared, *problem.args)
-
-
-def _rows_above_notes(rows: Iterator[Cells], until: str | None, footer: int) -> Iterator[Cells]:
-    """Yield the rows without the last ones, which are totals and notes.
-
-    Raises OSError if the first cell of none of the last rows begins with `until`.
-    """
-    most = MOST_NOTES if until is not None else footer
-    held: deque[Cells] = deque()
-    for cells in rows:
-        held.append(cells)
-        if len(held) > most + footer:
-            yield held.popleft()
-    last = [*held]
-    if until is not None:
-        while last and not (texts_of([last[-1][min(last[-1])]])[0] or "").startswith(until):
-            last.pop()
-        if not last:
-            raise OSError(NO_NOTES)
-        last.pop()
-    yield from last[: max(0, len(last) - footer)]
 
 
 def _plain_cells(

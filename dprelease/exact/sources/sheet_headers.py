@@ -1,16 +1,26 @@
-"""Find the header of a sheet, and read the names of its columns."""
+"""Find the header of a sheet, the names of its columns, and the rows above its notes."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, takewhile
+from pathlib import Path
 from typing import Protocol
 
 from dprelease.exact.detection.csv_layout import MOST_TITLES, first_note, is_row_of_values
 from dprelease.exact.reading.cell_texts import texts_of
-from dprelease.exact.reading.line_selection import join_header_rows
+from dprelease.exact.reading.line_selection import (
+    MOST_NOTES,
+    MissingNotesError,
+    join_header_rows,
+)
+from dprelease.exact.reading.packages import UnreadableWorkbook
+from dprelease.exact.reading.sources import file_label, missing_notes_error
+from dprelease.schema.load import Declared
 from dprelease.schema.source_texts import HeaderRows
+from dprelease.schema.source_types.source import Source
 
 LOOKED_AT, LEAST_BELOW, LEAST_NAMES = 500, 10, 3
 """`init` finds a header below titles in so many rows, with so many rows below it and names."""
@@ -108,6 +118,53 @@ def note_rows(sheet: RowsOfCells) -> int:
     last = rows[-MOST_TITLES:] if len(rows) <= LOOKED_AT else []
     first = first_note([[text or "" for text in texts_of(row.values())] for row in last])
     return 0 if first is None else len(last) - first
+
+
+def rows_above_notes(sheet: RowsOfCells, header: int, source: Source) -> Iterator[Cells]:
+    """Yield the rows of a sheet between its header and the notes below."""
+    below = (cells for number, cells in sheet.rows() if number > header)
+    return _without_notes(below, source.until, source.footer)
+
+
+def refuse_missing_notes(
+    declared: Declared,
+    source: Source,
+    files: Sequence[Path],
+    sheets: Sequence[tuple[RowsOfCells, int, dict[str, int]]],
+) -> None:
+    """Raise DP-DATA-024 if no row of a workbook begins with `until`, before a run is charged."""
+    for file, (sheet, header, _) in zip(files, sheets, strict=True):
+        lacks_notes = False
+        try:
+            for _ in rows_above_notes(sheet, header, source):
+                pass
+        except MissingNotesError:
+            lacks_notes = True
+        except UnreadableWorkbook:
+            pass  # reading the rows reports it
+        if lacks_notes:
+            raise missing_notes_error(declared, file_label(file, files))
+
+
+def _without_notes(rows: Iterator[Cells], until: str | None, footer: int) -> Iterator[Cells]:
+    """Yield the rows without the last ones, which are totals and notes.
+
+    Raises MissingNotesError if the first cell of none of the last rows begins with `until`.
+    """
+    most = MOST_NOTES if until is not None else footer
+    held: deque[Cells] = deque()
+    for cells in rows:
+        held.append(cells)
+        if len(held) > most + footer:
+            yield held.popleft()
+    last = [*held]
+    if until is not None:
+        while last and not (texts_of([last[-1][min(last[-1])]])[0] or "").startswith(until):
+            last.pop()
+        if not last:
+            raise MissingNotesError
+        last.pop()
+    yield from last[: max(0, len(last) - footer)]
 
 
 def _are_names(names: Cells, below: Sequence[Cells]) -> bool:

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 from dprelease.errors import DataError, Place
 from dprelease.exact.connection import memory_limit, thread_count
+from dprelease.exact.reading.line_selection import MissingNotesError
 from dprelease.exact.reading.plain import TextDecoding, open_file
 from dprelease.exact.reading.sources import (
     EngineCall,
     OpenedSource,
+    file_label,
     file_stamp,
     files_of_source,
+    missing_notes_error,
     source_fields,
     stored_columns,
 )
@@ -121,9 +124,30 @@ class TextFilesReader(SourceReader):
         files = files_of_source(declared, source, opening.copies)
         stamps = tuple(map(file_stamp, files))
         reader = self.text_reader(declared, source, files)
+        if source.until is not None:
+            self._refuse_missing_notes(declared, source, files)
         is_plain = reader.packing.is_plain and not any(map(self.needs_copy, files))
         call_on_copies = None if is_plain else reader
         return OpenedSource(files, stamps, relation=reader.relation(files), reader=call_on_copies)
+
+    def _refuse_missing_notes(
+        self, declared: Declared, source: Source, files: Sequence[Path]
+    ) -> None:
+        """Raise DP-DATA-024 if no line of a file begins with `until`, before a run is charged.
+
+        The beginnings of lines are looked at as when the rows are read.
+        """
+        packing = self.packing(source)
+        for file in files:
+            lacks_notes = False
+            try:
+                with open_file(file) as raw:
+                    for _ in packing.chunks(raw):
+                        pass
+            except MissingNotesError:
+                lacks_notes = True
+            if lacks_notes:
+                raise missing_notes_error(declared, file_label(file, files))
 
     def describe(self, file: Path, table: str | None) -> Description:
         """Return the column names of a file, and the format of its first cells."""
