@@ -57,7 +57,11 @@ def init(
         ),
     ] = None,
     release: Annotated[
-        Path | None, typer.Option(help="Write also a release file of the table to this new file.")
+        Path | None,
+        typer.Option(
+            help="Write also a release file of the table to this new file; without --output, the "
+            "schema is written next to it, and is named like the table."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -71,12 +75,13 @@ def init(
     if header is not None and (peek or described is not None):
         raise typer.BadParameter("--header can't be used with --peek or --from")
     place = _header_place(header)
-    if release is not None and output is None:
-        raise typer.BadParameter("--release needs --output, the schema that the release file names")
+    folder = next((path.parent for path in (output, release) if path is not None), None)
     with report_failures(as_json) as state:
         text = _sketch_schema(
-            source, unit, output, table, described, state if peek else None, place
+            source, unit, folder, table, described, state if peek else None, place
         )
+        if release is not None and output is None:
+            output = _schema_path(text, release)
         if peek:
             from dprelease.scaffold.proposals import WARNING
 
@@ -95,6 +100,8 @@ def init(
 
             _write_new_file(release, release_sketch(text, output, release), is_confidential=False)
             written["release"] = str(release)
+            written_files = " and ".join(one_line(str(path)) for path in (output, release))
+            words = f"Wrote {written_files}: complete the marked lines."
             words += f" Then run: dprelease check {one_line(shlex.quote(str(release)))}"
         print_result(as_json, written, words)
 
@@ -119,6 +126,14 @@ def _header_place(text: str | None) -> HeaderRows | None:
     return place
 
 
+def _schema_path(schema: str, release: Path) -> Path:
+    """Return a path next to a release file for a schema, named like its table."""
+    import yaml
+
+    path = release.with_name(f"{yaml.safe_load(schema)['table']}.yaml")
+    return path if path.name != release.name else path.with_stem(f"{path.stem}_schema")
+
+
 def _write_new_file(path: Path, text: str, *, is_confidential: bool) -> None:
     """Write a text to a new file; a confidential file can be read by its owner only."""
     from dprelease.errors import OutputError
@@ -140,18 +155,20 @@ def _write_new_file(path: Path, text: str, *, is_confidential: bool) -> None:
 def _sketch_schema(
     source: str | None,
     unit: str | None,
-    output: Path | None,
+    folder: Path | None,
     table: str | None,
     described: Path | None,
     peeked: RunState | None,
     header: HeaderRows | None,
 ) -> str:
-    """Return the text of the schema; `peeked` records that values are read, if `--peek` is set."""
+    """Return the text of the schema; `peeked` records that values are read, if `--peek` is set.
+
+    `folder`: the folder in which the schema will be, if that is known.
+    """
     from dprelease.schema.server_address import is_server
 
     if source is not None and not is_server(source):
         check_paths(source)
-    folder = None if output is None else output.parent
     if described is not None:
         from dprelease.scaffold.metadata_sketch import translate_description
 

@@ -47,11 +47,22 @@ SAME = {
 SIMILAR = 0.65
 """The minimum similarity of a suggested name: 'titel' is suggested 'title', and 'table' is not."""
 
+LABEL_KEYS = frozenset({"labels", "value_labels", "codes", "code_labels", "codelist"})
+"""Keys by which the labels of the values of a category are declared in error."""
+
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return the text " (did you mean '...'?)" with the closest known name, or an empty text."""
     match = nearest_name(name, known)
     return "" if match is None else f" (did you mean '{match}'?)"
+
+
+def value_labels_hint(loc: tuple[str | int, ...]) -> str:
+    """Return how a category has labels of its values, if a key looks like that of labels."""
+    is_of_category = len(loc) >= 4 and loc[-4] == "columns" and loc[-2] == "category"
+    if not is_of_category or loc[-1] not in LABEL_KEYS:
+        return ""
+    return "; labels of the values of a category stand in `values: {code: label}`"
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:

@@ -20,7 +20,7 @@ from dprelease.scaffold.described_tables import (
     OptionValue,
     column_kind,
 )
-from dprelease.scaffold.sketch import quote_yaml
+from dprelease.scaffold.yaml_texts import quote_yaml
 from dprelease.schema.model import shorten
 from dprelease.schema.source_types.source import Source
 

@@ -25,12 +25,10 @@ from dprelease.scaffold.sketch import (
     OTHERS,
     TEXT,
     odd_characters_text,
-    quote_yaml,
-    yaml_text,
 )
+from dprelease.scaffold.yaml_texts import label_text, quote_yaml, values_text, yaml_text
 from dprelease.schema.field_types import TimeFormat
 from dprelease.schema.load import CONFIRM
-from dprelease.schema.localized_text import LONGEST_LABEL, display_problem
 from dprelease.schema.model import shorten
 from dprelease.schema.source_files import to_table_name
 
@@ -149,7 +147,7 @@ def _positive_integer(text: str | None) -> str | None:
 
 def _column_text(column: ColumnDescription, is_unit: bool) -> str:
     """Return the YAML of a column's declaration."""
-    more = _label_text(column)
+    more = label_text(column.name, column.label)
     if is_unit:
         kind = column.kind if column.kind in ("integer", "text") else "text"
         return f"{{type: {kind}{more}}}"
@@ -157,7 +155,8 @@ def _column_text(column: ColumnDescription, is_unit: bool) -> str:
         more += f", missing: [{', '.join(map(quote_yaml, column.missing))}]"
     if column.values:
         odd = odd_characters_text(column.values)
-        return f"{{type: category, values: {_values_text(column)}{more}}}{MARK}{odd}"
+        values = values_text({value: column.labels.get(value, "") for value in column.values})
+        return f"{{type: category, values: {values}{more}}}{MARK}{odd}"
     if column.format and _is_time_format(column.format):
         more = f", format: {quote_yaml(column.format)}{more}"
     bounds = _bounds_text(column)
@@ -175,16 +174,6 @@ def _notes_text(column: ColumnDescription) -> str:
     return "; ".join(filter(None, (lone, column.note)))
 
 
-def _values_text(column: ColumnDescription) -> str:
-    """Return the YAML of a column's values: a list, or a mapping if each value has a label."""
-    values = list(dict.fromkeys(column.values))
-    labels = [column.labels.get(value, "").strip() for value in values]
-    if all(label and display_problem(label, LONGEST_LABEL) is None for label in labels):
-        pairs = zip(map(quote_yaml, values), map(quote_yaml, labels), strict=True)
-        return f"{{{', '.join(f'{value}: {label}' for value, label in pairs)}}}"
-    return f"[{', '.join(map(quote_yaml, values))}]"
-
-
 def _is_time_format(text: str) -> bool:
     """Return whether a schema can hold a format of days."""
     try:
@@ -192,14 +181,6 @@ def _is_time_format(text: str) -> bool:
     except ValidationError:
         return False
     return True
-
-
-def _label_text(column: ColumnDescription) -> str:
-    """Return the YAML of a column's label; empty without a usable label."""
-    text = column.label.strip()
-    if text in ("", column.name) or display_problem(text, LONGEST_LABEL) is not None:
-        return ""
-    return f", label: {quote_yaml(text)}"
 
 
 def _bounds_text(column: ColumnDescription) -> str:

@@ -14,7 +14,8 @@ from pathlib import Path
 from dprelease.errors import RunState
 from dprelease.exact.reading.peek import ColumnPeek, peek_at_file
 from dprelease.numerics.rounding import plain_text
-from dprelease.scaffold.sketch import odd_characters_text, quote_yaml, sketch
+from dprelease.scaffold.sketch import odd_characters_text, sketch
+from dprelease.scaffold.yaml_texts import quote_yaml
 from dprelease.schema.load import PEEKED
 
 WARNING = """\

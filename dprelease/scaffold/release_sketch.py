@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from dprelease.errors.printable import one_line
-from dprelease.scaffold.sketch import yaml_text
+from dprelease.scaffold.yaml_texts import yaml_text
 
 RELEASE = """\
 # A release of the table {table}. Complete {schema} first; then run, from this folder:

@@ -34,12 +34,12 @@ from dprelease.scaffold.proposals import HEAD as PEEKED_HEAD
 from dprelease.scaffold.proposals import proposal_text
 from dprelease.scaffold.sketch import (
     HEAD,
-    quote_yaml,
     refuse_collated,
     refuse_equal_names,
     schema_text,
     source_lines,
 )
+from dprelease.scaffold.yaml_texts import quote_yaml
 from dprelease.schema.load import CONFIRM
 from dprelease.schema.source_files import to_table_name
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import glob
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
@@ -21,7 +22,12 @@ from dprelease.exact.detection.csv_layout import KeyValue
 from dprelease.exact.detection.dialect import ApparentType, DetectedFormat
 from dprelease.exact.lakes.lake_version import LakeProblem
 from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description, reader_of
-from dprelease.numerics.rounding import exact
+from dprelease.scaffold.yaml_texts import (
+    label_text,
+    labelled_category,
+    some_labels_text,
+    yaml_text,
+)
 from dprelease.schema.load import CONFIRM
 from dprelease.schema.model import shorten
 from dprelease.schema.public_values.key_files import are_valid_texts
@@ -120,12 +126,6 @@ PIVOT = (
 CODES = f"{CONFIRM}: these values look like missing ones. If one of them is real, remove it"
 INTEGER = "{type: integer}  # FILL IN lower and upper, to sum it or to group by it"
 NUMBER = "{type: number}  # FILL IN lower, upper and step, to sum it"
-LABELS = (
-    f"  {CONFIRM}: the codes and labels in the metadata of the file. If they are public, and not "
-    "taken from the data, remove this comment"
-)
-MOST_CODES = 9
-"""A comment on a column names at most so many codes."""
 NO_ROWS = (
     "NONE OF THE FIRST LINES FITS THE HEADER, so no type was found: check `delimiter`, `quote` and "
     "`header` in `source`."
@@ -202,9 +202,12 @@ def sketch(
     lines += source_lines(relative_path(path, folder), found.form, found.source)
     notes = [found.note, NO_ROWS if found.form is not None and found.form.rows == 0 else ""]
     lines += [f"# {line}" for note in notes for line in wrap(note, 90)]
-    labelled = {name: _labelled_values(found.labels[name]) for name in found.labels}
-    some = {name: _some_labels_text(codes) for name, codes in found.some_labels.items()}
-    return schema_text(lines, found.columns, unit, proposals or {}, found.form, some, labelled)
+    labelled = {name: labelled_category(found.labels[name]) for name in found.labels}
+    some = {name: some_labels_text(codes) for name, codes in found.some_labels.items()}
+    titles = {name: label_text(name, text) for name, text in found.titles.items()}
+    return schema_text(
+        lines, found.columns, unit, proposals or {}, found.form, some, labelled, titles
+    )
 
 
 def schema_text(
@@ -215,10 +218,12 @@ def schema_text(
     form: DetectedFormat | None,
     notes: Mapping[str, str] | None = None,
     labelled: Mapping[str, str] | None = None,
+    titles: Mapping[str, str] | None = None,
 ) -> str:
     """Return the text of a schema that begins with `head`, from names and kinds of columns.
 
-    `notes` has additions to the comments of columns, and `labelled` the texts of categories.
+    `notes` has additions to the comments of columns, `labelled` the texts of categories, and
+    `titles` the keys `label` of columns.
     """
     lines = list(head)
     if unit is None:
@@ -245,6 +250,9 @@ def schema_text(
         body = (labelled or {}).get(name, body) if name != unit else body
         if not are_valid_texts([name]):
             body, kind = "", "a name that is not UTF-8, or too long, can't be declared"
+        kind_text = re.match(r"\{type: \w+", body)
+        if kind_text is not None:
+            body = kind_text[0] + (titles or {}).get(name, "") + body.removeprefix(kind_text[0])
         note = (notes or {}).get(name, "")
         body += f"{'; ' if '  # ' in body else '  # '}{note}" if body and note else ""
         word = shorten(yaml_text(name)) if not body else yaml_text(name)
@@ -341,18 +349,6 @@ def _type_from_cells(kind: ApparentType, form: DetectedFormat) -> str:
     return body
 
 
-def _labelled_values(labels: Mapping[str, str]) -> str:
-    """Return the text of a category with the labels of a file's metadata."""
-    values = ", ".join(f"{yaml_text(code)}: {quote_yaml(text)}" for code, text in labels.items())
-    return f"{{type: category, values: {{{values}}}}}{LABELS}"
-
-
-def _some_labels_text(codes: Sequence[str]) -> str:
-    """Return a comment on a column of which only some values have labels."""
-    first = ", ".join(map(one_line, codes[:MOST_CODES])) + ", ..." * (len(codes) > MOST_CODES)
-    return f"only some values have labels: {first}; if these are missing ones, add `missing: [...]`"
-
-
 def _type_of_kind(kind: str, *, is_unit: bool) -> str:
     """Return the YAML of a column with this apparent type."""
     if kind == TEXT_OR_NUMBER:
@@ -363,31 +359,3 @@ def _type_of_kind(kind: str, *, is_unit: bool) -> str:
         return f"{{type: {kind}}}" if kind in ("integer", "text") else "{type: text}"
     known = {"integer": INTEGER, "number": NUMBER, "text": TEXT, "date": DATE, **OTHERS}
     return known.get(kind, "")
-
-
-def yaml_text(text: str) -> str:
-    """Return a text as YAML: without quotes if it is a plain word, and with quotes otherwise."""
-    plain = text.isascii() and text.replace("_", "").replace(".", "").replace("-", "").isalnum()
-    word = (
-        plain
-        and text[0].isalpha()
-        and text.lower() not in ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
-    )
-    try:
-        exact(text)
-    except ValueError:
-        return text if word else quote_yaml(text)
-    return json.dumps(text)
-
-
-def quote_yaml(text: str) -> str:
-    """Return a text as YAML with quotes, in which a terminal shows all characters."""
-    return "".join(map(_escape, json.dumps(text, ensure_ascii=False)))
-
-
-def _escape(character: str) -> str:
-    """Return a character as YAML can write it, escaped if it is not printable."""
-    if one_line(character) == character:
-        return character
-    code = ord(character)
-    return f"\\u{code:04x}" if code < 2**16 else f"\\U{code:08x}"

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from dprelease.errors import DeclarationError, DpReleaseError, Place, raise_all
-from dprelease.errors.suggestions import nearest
+from dprelease.errors.suggestions import nearest, value_labels_hint
 from dprelease.schema.field_types import refuse
 from dprelease.schema.mistakes.words import A_MAPPING, validation_text
 from dprelease.schema.public_values.large_files import (
@@ -313,7 +313,9 @@ def _unknown_key(
         "DP-DECL-001",
         place=document.place(*keys),
         name=shorten(name),
-        nearest=_types_with_key(model, loc, known) or nearest(name[:LONGEST_QUOTE], names),
+        nearest=value_labels_hint(loc)
+        or _types_with_key(model, loc, known)
+        or nearest(name[:LONGEST_QUOTE], names),
         known=", ".join(names),
     )
 

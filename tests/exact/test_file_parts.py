@@ -143,6 +143,8 @@ def open_source(path: Path) -> None:
         ({"codes": {"area": {"file": "twice.csv"}}}, "DP-DECL-003"),
         ({"codes": {"sex": {1: "M", 2: "f"}}}, "DP-DECL-003"),  # the declared value is m
         ({"codes": {"area": "none.csv"}}, "DP-SCHEMA-004"),
+        ({"codes": {"area": {"file": "twice.csv", "old": "code"}}}, "DP-SCHEMA-004"),
+        ({"codes": {"area": {"file": "twice.csv", "new": [1]}}}, "DP-DECL-003"),
         ({"path": "third.parquet", "format": "parquet"}, "DP-SCHEMA-014"),
         ({"path": "t.sqlite", "table": "t"}, "DP-SCHEMA-014"),
         ({"path": "none.csv"}, "DP-DATA-001"),
@@ -157,6 +159,22 @@ def test_wrong_file_parts_are_refused_before_reading(
     with pytest.raises(DpReleaseError) as caught:
         open_source(schema(tmp_path, change, {}, {}, unit={"id": "id", "max_rows": 1}))
     assert code in [one.code for one in single_errors(caught.value)]
+
+
+def test_columns_of_a_correspondence_table_have_any_names(tmp_path: Path) -> None:
+    """A table of another office has more columns, and names of its own for both."""
+    write(tmp_path)
+    lines = [
+        "Nr;Code 2020;Code 2019",
+        *(f"{i};{b};{a}" for i, (a, b) in enumerate(CHANGED.items())),
+    ]
+    (tmp_path / "office.csv").write_text("\n".join(lines), encoding="latin-1")
+    keys = {"delimiter": ";", "encoding": "latin-1", "old": "Code 2019", "new": "Code 2020"}
+    change = {"codes": {**FILES[0]["codes"], "area": {"file": "office.csv", **keys}}}
+    for one in ({}, change):
+        source = read_table(schema(tmp_path, one, {}, {})).table.source
+        assert source is not None
+        assert source.files[0].codes["area"] == CHANGED
 
 
 def test_files_listed_twice_are_refused(tmp_path: Path) -> None:

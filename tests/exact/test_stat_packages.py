@@ -52,12 +52,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     package = pytest.importorskip("pyreadstat")
     folder, rows, labels = tmp_path_factory.mktemp("packages"), frame(), {"sex": {1: "M", 2: "F"}}
     whole = {**labels["sex"], 9: "not stated"}
-    spss: dict[str, Any] = {"variable_value_labels": {"sex": whole}}
+    titles = {"sex": "Sex of the person"}
+    spss: dict[str, Any] = {"variable_value_labels": {"sex": whole}, "column_labels": titles}
     for name, more in (("p.sav", {}), ("p.zsav", {"compress": True})):
         package.write_sav(rows, folder / name, missing_ranges={"sex": [9]}, **spss, **more)
     rows.loc[rows["sex"] == 9, "sex"] = None
-    package.write_dta(rows, folder / "p.dta", variable_value_labels=labels)
-    package.write_xport(rows, folder / "p.xpt")
+    package.write_dta(rows, folder / "p.dta", variable_value_labels=labels, column_labels=titles)
+    package.write_xport(rows, folder / "p.xpt", column_labels=titles)
     return folder
 
 
@@ -92,6 +93,8 @@ def test_package_file_from_sketch_to_release(ending: str, folder: Path) -> None:
     assert "é" not in text
     columns = yaml.safe_load(text)["columns"]
     assert (columns["id"]["type"], columns["born"]["type"]) == ("integer", "date")
+    assert columns["sex"].pop("label") == "Sex of the person"
+    assert not any("label" in column for column in columns.values())
     if ending != ".xpt":
         assert columns["sex"] == {"type": "category", "values": {"1": "M", "2": "F"}}
         assert "# CONFIRM: the codes and labels" in text

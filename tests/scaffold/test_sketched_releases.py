@@ -123,9 +123,85 @@ def test_sketched_release_runs(unit: bool, tmp_path: Path, monkeypatch: pytest.M
     assert RUN.invoke(cli.app, ["init", *words]).exit_code == 2
 
 
+@pytest.mark.parametrize(("release", "schema"), [("r.yaml", "people.yaml"), ("people.yaml", "")])
+def test_release_without_output_writes_the_schema_next_to_it(
+    release: str, schema: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("out").mkdir()
+    workbook(tmp_path / "people.xlsx")
+    init("people.xlsx", "--release", f"out/{release}")
+    (written,) = [path for path in Path("out").iterdir() if path.name != release]
+    assert written.name == (schema or "people_schema.yaml")
+    written.write_text(written.read_text().replace("# CONFIRM", "# confirmed"))
+    (query,) = resolve(read_declaration(Path("out", release)))
+    assert int(exact(query, None)["rows"][0]) == N
+
+
 def test_file_without_a_valid_line(tmp_path: Path) -> None:
     file = tmp_path / "odd.csv"
-    file.write_text('a,b\n1,"CANARY\n')
+    file.write_text("a,b\n1,CANARY,3,4\n")
     text = init(str(file))
     assert "NONE OF THE FIRST LINES FITS" in text
     assert "CANARY" not in text
+
+
+def rows(count: int, by: str = ",") -> list[str]:
+    return [by.join((str(i), f"C{i % 7}", f"{i}.5")) for i in range(count)]
+
+
+LOST_BEFORE = {
+    "stray quotes": [line.replace("C3", '"C3" in').replace("C4", '4" C') for line in rows(N)],
+    "short rows": [line.rpartition(",")[0] if i % 3 else line for i, line in enumerate(rows(N))],
+    "blank lines above notes": [*rows(N), ",,", "Total,,300.5", "Note: x,,", ",,"],
+    "blank lines at the end": [*rows(N), *([",,"] * 200), ""],
+    "apostrophes": [f"{line[:-2]}\u2019000.5" for line in rows(N)[1:]] + rows(1),
+    "en dashes": [line.replace(",C1,", ",C1,\u2013") for line in rows(N)],
+}
+
+
+@pytest.mark.parametrize("name", LOST_BEFORE)
+def test_sketch_runs_unchanged_and_counts_every_row(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("\n".join(["id,code,pay", *LOST_BEFORE[name], ""]))
+    text = init("t.csv", "--output", "t.yaml", "--release", "r.yaml")
+    assert "Wrote" in text
+    declared = read_table(Path("t.yaml"))
+    assert getattr(declared.table.columns["pay"], "type", "") == "number"
+    (query,) = resolve(read_declaration(Path("r.yaml")))
+    assert [int(n) for n in exact(query, None)["rows"]] == [N]
+
+
+@pytest.mark.parametrize("odd", ["1,C1", "Kept by hand", '1,"C" x,2', "1,C1,2,3"])
+def test_sketch_says_that_lines_do_not_fit_the_header(odd: str, tmp_path: Path) -> None:
+    """A line with few fields may be a note, and where fields are quoted, a stray quote is none."""
+    lines = ["id,code,pay", '0,"C0",1', *rows(N), odd, "1,C1,2,3", ""]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    text = " ".join(init(str(tmp_path / "t.csv")).replace("#", " ").split())
+    assert "lines don't fit the header" in text
+    assert "quote:" not in text
+    assert "ragged:" not in text
+    (tmp_path / "t.csv").write_text("\n".join([*lines[:-3], "", "\x1a"]))
+    assert "don't fit" not in init(str(tmp_path / "t.csv"))
+
+
+@pytest.mark.parametrize("ending", ["csv", "xlsx"])
+def test_sketch_names_a_second_row_of_names(ending: str, tmp_path: Path) -> None:
+    """The names below merged cells are not taken for a row of values without a word."""
+    head = [["id", "stays", "", "cost"], ["", 2019, 2020, ""]]
+    table = [*head, *([i, 1, 2, i + 0.5] for i in range(N))]
+    file = tmp_path / f"t.{ending}"
+    if ending == "csv":
+        file.write_text("".join(",".join(map(str, row)) + "\n" for row in table))
+    else:
+        book = openpyxl.Workbook()
+        assert book.active is not None
+        for row in table:
+            book.active.append([None if cell == "" else cell for cell in row])
+        book.save(file)
+    text = init(str(file))
+    assert "--header 1,2" in text
+    assert "--header" not in init(str(file), "--header", "1,2")
+    assert "  stays_2020: " in init(str(file), "--header", "1,2")

@@ -222,3 +222,6 @@ def test_key_of_other_types_names_these_types(tmp_path: Path) -> None:
     text = str(caught.value)
     assert "columns of type category have it" in text
     assert "columns of type integer or number or date or timestamp have it" in text
+    table.write_text("table: t\nsource: t.csv\ncolumns:\n  c: {type: category, labels: {1: a}}\n")
+    with pytest.raises(DpReleaseError, match=r"'labels'.*`values: \{"):
+        read_table(table)

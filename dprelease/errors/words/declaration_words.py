@@ -96,8 +96,8 @@ TEMPLATES: dict[str, Template] = {
     "DP-SCHEMA-004": Template(
         cause="The file of values can't be used: {reason}.",
         fix="use a Parquet file, or a CSV file with a header in its first line; name its column, "
-        "as in {{file: ..., column: ...}}, except of a correspondence table in `codes`, whose "
-        "columns must be named old and new; for other files than UTF-8 with commas, declare "
+        "as in {{file: ..., column: ...}}, or both columns of a correspondence table in `codes`, "
+        "as in {{file: ..., old: ..., new: ...}}; for other files than UTF-8 with commas, declare "
         "`encoding` and `delimiter`, too.",
     ),
     "DP-SCHEMA-005": Template(

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
+from dprelease.schema.public_values.text_signs import MINUS_SIGNS
+
 SIGNS = (
     "%", "\u2030", "$", "\u20ac", "\u00a3", "\u00a5", "*", "\u2020", "+", "<", ">", "~", "r", "p",
     "e", "b", "(r)", "(p)", "(e)", "(b)", "(c)", "[r]", "[p]", "[e]", "[b]", "[c]", "EUR", "USD",
@@ -23,7 +25,6 @@ BEFORE = ("$", "\u20ac", "\u00a3", "\u00a5", "*", "<", ">", "~", "EUR", "USD", "
 """The signs that also stand before a number."""
 MARKS = tuple(sign for sign in SIGNS if len(sign) == 1 and sign.isalpha())
 """Letters that mark few numbers, such as those that were revised."""
-MINUS = "\u2212"
 IN_BRACKETS = re.compile(r"[(](.*[0-9].*)[)]")
 TRAILING = re.compile(r"([^-+]*[0-9].*)-")
 
@@ -50,8 +51,8 @@ def without_signs(cells: Sequence[str]) -> SignedCells:
 def _plain_cell(cell: str, signs: Counter[str], forms: set[str]) -> str:
     """Return the number in a cell; add its signs and the form of a negative number."""
     cell = _peel(cell, signs)
-    if cell.startswith(MINUS):
-        forms.add(f"{MINUS}1")
+    if cell.startswith(MINUS_SIGNS):
+        forms.add(f"{cell[0]}1")
         cell = f"-{cell[1:]}"
     for form, shape in (("(1)", IN_BRACKETS), ("1-", TRAILING)):
         found = shape.fullmatch(cell)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dprelease.exact.reading.line_selection import csv_options
+from dprelease.schema.source_texts import MOST_LINES
 
 KeyValue = str | int | list[str] | list[int] | dict[str, list[int]]
 """A value that `source` can have for one of its keys."""
@@ -161,6 +162,12 @@ def _likely_quotes(lines: Sequence[str]) -> list[tuple[str, str]]:
     return [('"', ""), ("", "")]
 
 
+def has_quoted_fields(text: str, delimiter: str) -> bool:
+    """Return whether a field of a text stands in quotes on one line."""
+    end = re.escape(delimiter)
+    return re.search(rf'(?:^|{end})"[^"\n]*"(?={end}|$)', text, re.MULTILINE) is not None
+
+
 def _filled(cells: Iterable[str]) -> int:
     """Return the number of cells that are not empty."""
     return sum(1 for cell in cells if cell.strip())
@@ -236,6 +243,17 @@ def _are_names(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     )
 
 
+def has_names_below(header: Sequence[str], cells: Sequence[str]) -> bool:
+    """Return whether a row looks like the second row of a header with merged cells.
+
+    Of merged cells, only the first has a text, and all of them have one below; columns whose name
+    is in the first row are empty in the second one.
+    """
+    pairs = [(name.strip(), cell.strip()) for name, cell in zip(header, cells, strict=False)]
+    has_parts = any(not name and cell and pairs[i][1] for i, (name, cell) in enumerate(pairs[1:]))
+    return has_parts and any(name and not cell for name, cell in pairs)
+
+
 def is_row_of_values(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     """Return whether cells look like the values of a row, which must not be shown as names.
 
@@ -289,17 +307,22 @@ def _is_number(text: str) -> bool:
 
 
 def _notes_keys(records: Sequence[Record], width: int) -> dict[str, KeyValue]:
-    """Return the number of the last lines that are totals and notes, and as wide as the rows.
+    """Return the number of the last lines that are no rows, and some of them as wide as the rows.
 
-    Empty lines between them count, as they do for `footer`.
+    These are totals, notes and lines of delimiters alone. Empty lines between them count, as they
+    do for `footer`.
     """
-    last = records[-MOST_TITLES:]
-    first = first_note([cells for _, cells in last])
-    if first is None or not any(len(cells) == width for _, cells in last[first:]):
+    start = max(0, len(records) - MOST_TITLES)
+    note = first_note([cells for _, cells in records[start:]])
+    first = len(records) if note is None else start + note
+    while first > 1 and not _filled(records[first - 1][1]):
+        first -= 1  # lines of delimiters alone, as spreadsheets write them, are no rows either
+    if not any(len(cells) == width for _, cells in records[first:]):
         return {}
-    line, cells = last[-1]
+    line, cells = records[-1]
     end = line + sum(cell.count("\n") for cell in cells)
-    return {"footer": end - last[first][0] + 1}
+    footer = end - records[first][0] + 1
+    return {"footer": footer} if footer <= MOST_LINES else {}
 
 
 def first_note(rows: Sequence[Sequence[str]]) -> int | None:

@@ -19,10 +19,10 @@ from dprelease.exact.detection.cell_signs import likely_codes, without_signs
 from dprelease.exact.detection.csv_layout import NULL_TEXTS, KeyValue
 from dprelease.exact.reading.plain import BYTE_ORDER_MARK, TextDecoding, open_file
 from dprelease.schema.field_types import has_two_digit_years
-from dprelease.schema.source_texts import SPACES, UTF_8, Compression
+from dprelease.schema.source_texts import APOSTROPHES, SPACES, UTF_8, Compression
 from dprelease.schema.source_types.source import Source
 from dprelease.statements.values.spelling import ISO_TEXT
-from dprelease.statements.values.written_texts import number_pattern
+from dprelease.statements.values.written_texts import number_pattern, plain_number
 
 FIRST_BYTES = 1 << 20
 MOST_ROWS = 500
@@ -108,6 +108,10 @@ class DetectedFormat:
     """Whether no delimiter was found in lines of the same length, which may have a fixed width."""
     has_units: bool = False
     """Whether the first row has texts alone, and columns below it would be numbers."""
+    has_misfits: bool = False
+    """Whether a run would leave out some of the first lines, because they don't fit the header."""
+    has_second_header: bool = False
+    """Whether the first row looks like a second row of names below merged cells."""
 
 
 def detect_csv_format(
@@ -217,9 +221,7 @@ def _with_codes(
     """Return the apparent type of a column with the codes that its numbers seem to have."""
     if kind.name not in ("integer", "number"):
         return kind
-    between = "[" + (SPACES if thousands == " " else re.escape(thousands or ",")) + "]"
-    plain = (re.sub(between, "", value) if thousands else value for value in values)
-    numbers = [float(value.replace(decimal, ".")) for value in plain]
+    numbers = [float(plain_number(value, decimal, thousands)) for value in values]
     codes = tuple(likely_codes(numbers))
     others = {*numbers} - {*codes}
     are_few = kind.name == "integer" and 2 * len(others) <= min(len(numbers), 2 * MOST_FEW)
@@ -335,8 +337,8 @@ def _separators_to_declare(
     numbers = "".join(
         value for values in cells.values() if _is_number(values, *marks) for value in values
     )
-    spaces = SPACES if thousands == " " else thousands or ""
-    is_between = any(mark in numbers for mark in spaces)
+    alike = {" ": SPACES, "'": APOSTROPHES}.get(thousands or "", thousands or "")
+    is_between = any(mark in numbers for mark in alike)
     is_decimal = decimal != "." and (decimal in numbers or (is_between and thousands == "."))
     return decimal if is_decimal else "", thousands or "" if is_between else ""
 

@@ -34,6 +34,9 @@ MOST_WIDTHS, FEWEST_WIDTHS = 100, 2
 
 LONGEST_LINE = 1 << 26
 
+END_MARK = "\x1a"
+"""The character ^Z, by which old programs end a file."""
+
 
 @dataclass(frozen=True, slots=True)
 class LineSelection:
@@ -102,12 +105,26 @@ class LineSelection:
         Empty lines, and the last line if it may be incomplete, are left out.
         """
         pieces = self._below_header(TextLines(first_bytes(parts)))
+        return self._field_counts(pieces, MOST_WIDTHS, are_cut=True)
+
+    def widths(self, text: str) -> list[int]:
+        """Return the number of fields of each row of a whole text, in which empty lines are none.
+
+        The list is empty if the rows can't be parsed.
+        """
+        return self._field_counts(self.rows(iter([text.encode(UTF_8)])), None, are_cut=False)
+
+    def _field_counts(
+        self, pieces: Iterable[bytes], most: int | None, *, are_cut: bool
+    ) -> list[int]:
+        """Return the number of fields of the first records; the last line may be cut off."""
         lines = (line for piece in pieces for line in piece.splitlines(keepends=True))
+        whole = (line for line in lines if line.endswith(b"\n") or not are_cut)
         # Only fields are counted, so bytes that are no UTF-8 do no harm here.
-        whole = (line.decode(UTF_8, "surrogateescape") for line in lines if line.endswith(b"\n"))
-        records = csv.reader(whole, **self.dialect)
+        texts = (line.decode(UTF_8, "surrogateescape") for line in whole)
+        records = csv.reader(texts, **self.dialect)
         try:
-            return [len(record) for record in islice(records, MOST_WIDTHS) if record]
+            return [len(one) for one in islice(records, most) if one and one != [END_MARK]]
         except csv.Error:
             return []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -35,6 +35,7 @@ from dprelease.schema.source_types.source import Source
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from dprelease.exact.detection.csv_layout import KeyValue
     from dprelease.exact.detection.dialect import DetectedFormat
 
 LONGEST_RECORD = 1 << 26
@@ -86,7 +87,11 @@ class CsvReader(TextFilesReader):
 
     def form(self, file: Path, header: HeaderRows | None = None) -> DetectedFormat:
         """Return the format of a file, detected from its first rows, which are read as in a run."""
-        from dprelease.exact.detection.csv_layout import detect_csv_layout, have_equal_lengths
+        from dprelease.exact.detection.csv_layout import (
+            detect_csv_layout,
+            has_names_below,
+            have_equal_lengths,
+        )
         from dprelease.exact.detection.dialect import detect_csv_format, read_first_lines
 
         packing, text, encoding_is_unknown = read_first_lines(file, "csv")
@@ -105,13 +110,22 @@ class CsvReader(TextFilesReader):
         names = _generate_missing_names(list(source.names) or cells)
         are_unlike = len({name.casefold() for name in names}) == len(names) > 0
         can_run = are_unlike and len(names) <= MOST_COLUMNS
-        rows = _first_rows(text, source, names) if can_run else []
-        form = detect_csv_format(keys, names, rows, source, encoding_is_unknown)
+        found = _first_rows(text, source, names) if can_run else FirstRows()
+        if found.misfits:
+            more, found = _fitting_keys(text, source, names, found)
+            keys |= more
+            source = source.model_copy(update=more)
+        form = detect_csv_format(keys, names, found.cells, source, encoding_is_unknown)
         for name, cell in zip(names, cells, strict=False):
-            if not cell and not any(row[names.index(name)] for row in rows):
+            if not cell and not any(row[names.index(name)] for row in found.cells):
                 form.columns.pop(name, None)  # a delimiter at the end of the header or of all rows
         has_equal_lines = len(names) == 1 and have_equal_lengths(text.split("\n"))
-        return replace(form, has_equal_lines=has_equal_lines)
+        return replace(
+            form,
+            has_equal_lines=has_equal_lines,
+            has_misfits=found.misfits > 0,
+            has_second_header=has_names_below(cells, found.cells[0] if found.cells else []),
+        )
 
     def peek(self, file: Path, table: str | None) -> pa.Table:
         """Return all values of a file, read in the format that `init` proposes."""
@@ -142,8 +156,40 @@ class CsvReader(TextFilesReader):
         return _remove_null_texts(cells, source.nulls)
 
 
-def _first_rows(text: str, source: Source, names: Sequence[str]) -> list[list[str]]:
-    """Return the cells of the first rows of a text, read by the statement of a run."""
+@dataclass(frozen=True, slots=True)
+class FirstRows:
+    """The cells of the first rows of a text, and how many of its lines a run would leave out."""
+
+    cells: Sequence[list[str]] = ()
+    misfits: int = 0
+
+
+def _fitting_keys(
+    text: str, source: Source, names: Sequence[str], found: FirstRows
+) -> tuple[dict[str, KeyValue], FirstRows]:
+    """Return the keys of `source` with which fewer lines of a text are left out, if there are any.
+
+    Quotes may be characters like others if no field stands in quotes. Rows may lack their last
+    fields, but a line with few fields may be a note.
+    """
+    from dprelease.exact.detection.csv_layout import has_quoted_fields
+
+    keys: list[dict[str, KeyValue]] = []
+    if source.escape is None and not has_quoted_fields(text, source.separator):
+        keys.append({"quote": "none"})
+    least = max(2, len(names) // 2)
+    if all(least <= width <= len(names) for width in LineSelection.of(source).widths(text)):
+        keys.append({"ragged": "pad"})
+    best: tuple[dict[str, KeyValue], FirstRows] = {}, found
+    for more in keys:
+        other = _first_rows(text, source.model_copy(update=more), names)
+        if other.misfits < best[1].misfits:
+            best = more, other
+    return best
+
+
+def _first_rows(text: str, source: Source, names: Sequence[str]) -> FirstRows:
+    """Return the first rows of a text, read by the statement of a run."""
     import duckdb
 
     from dprelease.exact.detection.dialect import MOST_ROWS
@@ -160,8 +206,11 @@ def _first_rows(text: str, source: Source, names: Sequence[str]) -> list[list[st
         table = declared.table.model_copy(update={"source": plain})
         reader = READER.text_reader(replace(declared, table=table), plain, [file])
         reader.packing.write(file, rows)
-        found = link.execute(f"FROM {reader.relation([rows])} LIMIT {MOST_ROWS}").fetchall()
-    return [[cell or "" for cell in row] for row in found]
+        relation = reader.relation([rows])
+        found = link.execute(f"FROM {relation} LIMIT {MOST_ROWS}").fetchall()
+        read = len(found) if len(found) < MOST_ROWS else link.sql(f"FROM {relation}").shape[0]
+    misfits = max(0, len(LineSelection.of(source).widths(text)) - read)
+    return FirstRows([[cell or "" for cell in row] for row in found], misfits)
 
 
 def _code_columns(form: DetectedFormat) -> dict[str, pa.DataType]:

@@ -42,12 +42,14 @@ from dprelease.exact.sources.sheet_headers import (
     FoundHeader,
     begins_with_values,
     find_header,
+    has_second_header,
     header_names,
     note_rows,
     refuse_missing_notes,
     rows_above_notes,
 )
 from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description
+from dprelease.exact.sources.text_files_reader import SECOND_HEADER_NOTE
 from dprelease.schema.columns import Column, IntegerColumn, NumberColumn
 from dprelease.schema.load import Declared
 from dprelease.schema.source_texts import HeaderRows
@@ -201,9 +203,11 @@ class ExcelReader(CellReader):
             source: dict[str, Any] = {} if table is None else {"sheet": table}
             row = [*found.row] if isinstance(found.row, tuple) else found.row
             source |= {} if row == 1 else {"header": row}
-            source |= {"footer": notes} if (notes := note_rows(sheet)) else {}
+            source |= {"footer": count} if (count := note_rows(sheet)) else {}
             described = [(name, TEXT_OR_NUMBER) for name in columns]
-            plain = Description(described, source, tuple(columns), note=found.note)
+            notes = [found.note, SECOND_HEADER_NOTE if has_second_header(sheet, found.row) else ""]
+            note = " ".join(filter(None, notes))
+            plain = Description(described, source, tuple(columns), note=note)
             return self._with_form(plain, file, sheet.formulas)
         except UnreadableWorkbook as unread:
             return Description(problem=unread.args)

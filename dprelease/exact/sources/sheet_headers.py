@@ -9,7 +9,12 @@ from itertools import islice, takewhile
 from pathlib import Path
 from typing import Protocol
 
-from dprelease.exact.detection.csv_layout import MOST_TITLES, first_note, is_row_of_values
+from dprelease.exact.detection.csv_layout import (
+    MOST_TITLES,
+    first_note,
+    has_names_below,
+    is_row_of_values,
+)
 from dprelease.exact.reading.cell_texts import texts_of
 from dprelease.exact.reading.line_selection import (
     MOST_NOTES,
@@ -102,6 +107,16 @@ def find_header(sheet: RowsOfCells) -> FoundHeader:
         "The first row has one name only. If it is a title, declare in `source` which row has the "
         "names, as in `header: 3`, and these columns.",
     )
+
+
+def has_second_header(sheet: RowsOfCells, row: HeaderRows) -> bool:
+    """Return whether the row below a header looks like its second row."""
+    if not isinstance(row, int):
+        return False
+    two = [*islice((cells for number, cells in sheet.rows() if number >= row), 2)]
+    places = range(1, max((max(cells) for cells in two), default=0) + 1)
+    texts = [[text or "" for text in texts_of(map(cells.get, places))] for cells in two]
+    return len(texts) > 1 and has_names_below(*texts)
 
 
 def begins_with_values(sheet: RowsOfCells) -> bool:

@@ -48,9 +48,9 @@ class Description:
     names in the header, in order; a name may occur twice. `collations`: as in `OpenedSource`.
     `form`: for a text file, the format that was detected from its first bytes. `note`: a sentence
     for the schema on what has to be looked at. `labels`: the labels of the codes of columns, from
-    the metadata of the file. `some_labels`: the codes with labels of columns in which other values
-    have none. `several`: the names of the tables or sheets, if there are several and none was
-    named. `problem`: why the file can't be read, if that is known.
+    the metadata of the file. `titles`: the labels of columns. `some_labels`: the codes with labels
+    of columns in which other values have none. `several`: the names of the tables or sheets, if
+    there are several and none was named. `problem`: why the file can't be read, if that is known.
     """
 
     columns: Sequence[tuple[str, str]] = ()
@@ -60,6 +60,7 @@ class Description:
     form: DetectedFormat | None = None
     note: str = ""
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    titles: Mapping[str, str] = field(default_factory=dict)
     some_labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
     several: tuple[str, ...] = ()
     problem: Problem | None = None

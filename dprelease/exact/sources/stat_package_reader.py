@@ -120,6 +120,7 @@ class StatPackageReader(CellReader):
             source=keys,
             form=replace(form, source=keys),
             labels={name: labels[name] for name in labels if name not in some},
+            titles={name: text or "" for name, text in metadata.column_names_to_labels.items()},
             some_labels=some,
         )
 

@@ -66,6 +66,16 @@ UNITS_NOTE = (
     "as in `skip: [2]`, and declare its columns as numbers."
 )
 
+MISFITS_NOTE = (
+    "Some of the first lines don't fit the header, so a run leaves them out. If they are rows, see "
+    "`ragged`, `quote`, `escape` and `delimiter`."
+)
+
+SECOND_HEADER_NOTE = (
+    "The first row has texts below empty cells of the header, as below merged cells. If it has "
+    "names, too, sketch with the numbers of both lines, as in --header 1,2."
+)
+
 NO_TEXT_IN_ZIP = "it is no ZIP archive of one text file", "use an archive of one text file"
 
 
@@ -171,7 +181,9 @@ class TextFilesReader(SourceReader):
         notes = {
             NO_HEADER_NOTE: has_no_header,
             FIXED_WIDTH_NOTE: form.has_equal_lines,
-            UNITS_NOTE: form.has_units,
+            SECOND_HEADER_NOTE: form.has_second_header,
+            UNITS_NOTE: form.has_units and not form.has_second_header,
+            MISFITS_NOTE: form.has_misfits and form.rows != 0,
         }
         note = " ".join(text for text, is_needed in notes.items() if is_needed)
         return Description(columns, form.source, form.names, form=form, note=note)

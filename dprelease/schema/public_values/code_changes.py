@@ -12,7 +12,7 @@ from dprelease.schema.model import Files, shorten
 from dprelease.schema.public_values.key_files import ValuesFrom, expand_file_name, values_of_file
 
 OLD, NEW = "old", "new"
-"""The columns of a correspondence table."""
+"""The columns of a correspondence table, and the keys that declare other names of them."""
 
 MOST_CHANGES = 10_000
 """Maximum number of codes that change: each row is compared with them."""
@@ -27,14 +27,21 @@ def _read_changes(value: object, info: ValidationInfo) -> object:
     spec = expand_file_name(value)
     if not isinstance(spec, Mapping) or "file" not in spec:
         return value
+    others = {key: given for key, given in spec.items() if key not in (OLD, NEW)}
+    columns = spec.get(OLD, OLD), spec.get(NEW, NEW)
     try:
-        source = ValuesFrom.model_validate({**spec, "column": OLD})
+        source, target = (ValuesFrom.model_validate({**others, "column": one}) for one in columns)
     except ValidationError:
-        refuse("DP-DECL-003", problem="it needs `file`, and may have `delimiter` and `encoding`")
+        problem = (
+            "it needs `file`, and may have `delimiter`, `encoding`, and the names of its columns, "
+            "`old` and `new`"
+        )
+        refuse("DP-DECL-003", problem=problem)
     if not isinstance(info.context, Files):
         refuse("DP-DECL-003", problem="a file can be read only for a schema: write the codes")
     changes: dict[str, str] = {}
-    for old, new in zip(*values_of_file(source, info.context, [NEW]), strict=True):
+    new_codes = str(target.column)
+    for old, new in zip(*values_of_file(source, info.context, [new_codes]), strict=True):
         if changes.setdefault(old, new) != new:
             problem = f"the code '{shorten(old)}' has several new codes, and a row has only one"
             refuse("DP-DECL-003", problem=problem)
@@ -58,4 +65,4 @@ CodeChanges = Annotated[
         }
     ),
 ]
-"""New codes by old code, or the name of a CSV file with the columns old and new."""
+"""New codes by old code, or a CSV file with both, by default in the columns old and new."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
@@ -35,8 +35,11 @@ Signs = Annotated[
     WithJsonSchema(_LISTED),
 ]
 
-NegativeForm = Literal["(1)", "1-", "\u22121"]
-"""How a negative number is written: in brackets, with the sign behind it, or with U+2212."""
+NegativeForm = Literal["(1)", "1-", "\u22121", "\u20131"]
+"""How a negative number is written: in brackets, with the sign behind it, or with another sign."""
+
+MINUS_SIGNS = "\u2212", "\u2013"
+"""The signs that stand for a minus if their form is declared: the minus sign, and the en dash."""
 
 
 def _to_forms(value: object) -> object:
@@ -47,7 +50,7 @@ def _to_forms(value: object) -> object:
 NegativeForms = Annotated[
     tuple[NegativeForm, ...],
     BeforeValidator(_to_forms),
-    WithJsonSchema({"anyOf": [{"enum": ["(1)", "1-", "\u22121"]}, {"type": "array"}]}),
+    WithJsonSchema({"anyOf": [{"enum": [*get_args(NegativeForm)]}, {"type": "array"}]}),
 ]
 
 

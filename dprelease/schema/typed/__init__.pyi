@@ -198,7 +198,7 @@ class IntegerColumn(TypedDict, total=False):
     expression: Scalar | None
     strip: Scalar | Sequence[Scalar]
     marks: Mapping[str, Scalar]
-    negative: Literal["(1)", "1-", "−1"] | Sequence[object]
+    negative: Literal["(1)", "1-", "−1", "–1"] | Sequence[object]
     type: Required[Literal["integer"]]
     lower: Scalar | None
     upper: Scalar | None
@@ -248,7 +248,7 @@ class NumberColumn(TypedDict, total=False):
     expression: Scalar | None
     strip: Scalar | Sequence[Scalar]
     marks: Mapping[str, Scalar]
-    negative: Literal["(1)", "1-", "−1"] | Sequence[object]
+    negative: Literal["(1)", "1-", "−1", "–1"] | Sequence[object]
     type: Required[Literal["number"]]
     lower: Scalar | None
     upper: Scalar | None

@@ -17,11 +17,9 @@ from functools import cache
 
 from dprelease.query import quoting
 from dprelease.schema.columns import Column
-from dprelease.schema.public_values.text_signs import BLANKS
+from dprelease.schema.public_values.text_signs import BLANKS, MINUS_SIGNS
 from dprelease.schema.source_texts import APOSTROPHES, SPACES
 from dprelease.statements.values.spelling import matches_sql
-
-MINUS = "\u2212"
 
 
 def stripped_sql(text: str, column: Column) -> str | None:
@@ -34,8 +32,9 @@ def stripped_sql(text: str, column: Column) -> str | None:
     if not signs and not forms:
         return None
     text = _strip_sql(text, signs)
-    if f"{MINUS}1" in forms:
-        text = f"replace({text}, {quoting.text(MINUS)}, '-')"
+    for sign in MINUS_SIGNS:
+        if f"{sign}1" in forms:
+            text = f"replace({text}, {quoting.text(sign)}, '-')"
     if "(1)" in forms:
         text = rf"regexp_replace({text}, '^[(](.*)[)]$', '-\1')"
     if "1-" in forms:
