@@ -2,7 +2,8 @@
 
 Publishers of text of fixed width have such a table in their documentation. Its first row names what
 the others have: the name of a column, and the first and last character, the first character and the
-width, or both places in one cell, such as 7-9.
+width, or both places in one cell, such as 7-9. Widths alone may be those of a CSV file, so a
+comment names the places that follow from them. Codes are in one cell, such as 1=male; 2=female.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import csv
 import io
 import re
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 from pydantic import ValidationError
 
@@ -20,7 +22,7 @@ from dprelease.scaffold.described_tables import (
     OptionValue,
     column_kind,
 )
-from dprelease.scaffold.yaml_texts import quote_yaml
+from dprelease.scaffold.yaml_texts import quote_yaml, yaml_text
 from dprelease.schema.model import shorten
 from dprelease.schema.source_types.source import Source
 
@@ -36,8 +38,12 @@ HEADINGS = {
     "width": ("width", "length", "len", "size"),
     "type": ("type", "data type", "format"),
     "label": ("label", "description", "variable label", "title"),
+    "values": ("values", "value labels", "codes", "categories", "code list"),
 }  # fmt: skip
 """The headings of what a data dictionary says, in lower case."""
+
+_CODE = re.compile(r"\s*([^=:]*?)\s*[=:]\s*(.*?)\s*")
+_BETWEEN_CODES = re.compile(r"[;|\n]+|,(?=[^=:,;|\n]*[=:])")
 
 _PLACES = re.compile(r"\s*([0-9]{1,7})(?:\s*(?:-|–|to|:)\s*([0-9]{1,7}))?\s*")
 
@@ -58,16 +64,27 @@ def dictionary_table(text: str) -> DescribedTable | None:
     entries = [
         {key: row[i].strip() if i < len(row) else "" for key, i in where.items()} for row in rows
     ]
-    columns = tuple(
-        ColumnDescription(
-            entry["name"], column_kind(_type_name(entry)), label=entry.get("label", "")
-        )
-        for entry in entries
-        if entry["name"]
-    )
-    places = {entry["name"]: _places(entry) for entry in entries if entry["name"]}
-    options, left_out = _source_options(places)
+    entries = [entry for entry in entries if entry["name"]]
+    columns = tuple(map(_column, entries))
+    options, left_out = _source_options({entry["name"]: _places(entry) for entry in entries})
+    if not options and not left_out:
+        left_out = _places_of_widths(entries)
     return DescribedTable(FORM, "", columns, options=options, left_out=left_out)
+
+
+def _column(entry: Mapping[str, str]) -> ColumnDescription:
+    """Return the description of a column; it has codes if all parts of their cell are codes."""
+    parts = [part for part in _BETWEEN_CODES.split(entry.get("values", "")) if part.strip()]
+    found = [_CODE.fullmatch(part) for part in parts]
+    codes = {code[1]: code[2] for code in found if code is not None and code[1]}
+    labels = codes if len(codes) == len(parts) > 1 else {}
+    return ColumnDescription(
+        entry["name"],
+        column_kind(_type_name(entry)),
+        values=tuple(labels),
+        label=entry.get("label", ""),
+        labels=labels,
+    )
 
 
 def _source_options(
@@ -108,6 +125,20 @@ def _places(entry: Mapping[str, str]) -> list[int] | None:
     if width is not None and last is None and end is None:
         last = first + width - 1
     return [first, last or end or first]
+
+
+def _places_of_widths(entries: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
+    """Return the places of columns that follow each other, as text; none without all widths."""
+    widths = [int(width) if (width := one.get("width", "")).isdecimal() else 0 for one in entries]
+    if not all(widths) or not widths:
+        return ()
+    ends = accumulate(widths)
+    places = ", ".join(
+        f"{yaml_text(entry['name'])}: [{end - width + 1}, {end}]"
+        for entry, width, end in zip(entries, widths, ends, strict=True)
+    )
+    text = "if the rows are text of fixed width, add to `source`: "
+    return (f"widths; {text}format: fixed_width, columns: {{{places}}}",)
 
 
 def _type_name(entry: Mapping[str, str]) -> str:

@@ -16,7 +16,7 @@ from dprelease import cli
 from dprelease.errors import DpReleaseError
 from dprelease.query.resolve import resolve
 from dprelease.release.runs.pipeline import run
-from dprelease.schema.load import read_declaration
+from dprelease.schema.load import read_declaration, read_table
 from tests.exact.build import ask, declare, exact
 
 PLACES = {"p": [1, 3], "k": [4, 7], "x": [8, 12]}
@@ -103,6 +103,28 @@ def test_fixed_width_from_sketch_to_release(tmp_path: Path) -> None:
     folder = run(declaration)
     assert pq.read_table(folder / "q.parquet")["n"].to_pylist() == [len(lines)]
     assert dprelease.verify(folder).ok
+
+
+@pytest.mark.parametrize("above", ["", "\n"])
+@pytest.mark.parametrize("below", ["", "Total   40\n", "Total   40\n\nSource: an office\n\n"])
+def test_sketch_of_fixed_width_leaves_out_names_and_notes(
+    above: str, below: str, tmp_path: Path
+) -> None:
+    lines = [f"{i:4}  {'FM'[i % 2]}  {20 + i:3}  2024-01-{1 + i % 28:02}" for i in range(40)]
+    (tmp_path / "t.fwf").write_text(
+        f"{above}  id sex  age  day\n" + "\n".join(lines) + f"\n{below}"
+    )
+    done = CliRunner().invoke(cli.app, ["init", str(tmp_path / "t.fwf")])
+    schema = yaml.safe_load(done.stdout)
+    assert {name: one["type"] for name, one in schema["columns"].items()} == {
+        "id": "integer", "sex": "text", "age": "integer", "day": "date",
+    }  # fmt: skip
+    (tmp_path / "t.yaml").write_text(done.stdout)
+    query = ask(read_table(tmp_path / "t.yaml"), {"n": {"count": "*"}})
+    assert exact(query, None)["n"][0] == len(lines)
+    texts = ["Ada Bern", "Eve Chur", "Ida Bern"]  # the first of them may be a person
+    (tmp_path / "t.fwf").write_text("\n".join(texts))
+    assert "Ada" not in CliRunner().invoke(cli.app, ["init", str(tmp_path / "t.fwf")]).stdout
 
 
 @pytest.mark.parametrize(

@@ -384,9 +384,27 @@ def test_data_dictionaries_have_the_places_of_columns(written: str, tmp_path: Pa
     assert list(exact(query, None)["n"]) == [2]
 
 
+def test_data_dictionaries_have_codes_and_widths(tmp_path: Path) -> None:
+    """Codes become a marked category; widths may be those of a CSV file, and are a comment."""
+    cells = "1=male; 2 = fe,male;9 = no: answer", "1: a, 2: b", "0-120", "see annex; a=b", ""
+    rows = [f'{name},1,"{cell}"' for name, cell in zip("abcde", cells, strict=True)]
+    (tmp_path / "d.csv").write_text("\n".join(["name,width,values", *rows]))
+    text = translate_description(tmp_path / "d.csv")
+    columns = plain(text)["columns"]
+    assert columns["a"]["values"] == {"1": "male", "2": "fe,male", "9": "no: answer"}
+    assert columns["b"]["values"] == {"1": "a", "2": "b"}
+    assert not any("values" in columns[name] for name in "cde")
+    assert text.count("CONFIRM: is it") == 2
+    (comment,) = (line for line in text.splitlines() if "fixed width" in line)
+    assert comment.startswith("#")
+    assert "columns: {a: [1, 1], b: [2, 2], c: [3, 3], d: [4, 4], e: [5, 5]}" in comment
+
+
 def test_hostile_dictionaries_are_escaped(tmp_path: Path) -> None:
     """No name, place or label becomes a key or a line."""
     rows = '"x\ny: 1",?,"2\nz: 3","l\nw: 4"\nb,1,3,\u202eok\n'
+    (tmp_path / "d.csv").write_text('name,width,codes\n"x\ny: 1",2,"1=\u202e\n2=a"\n')
+    assert all(line.isprintable() for line in translate_description(tmp_path / "d.csv").split("\n"))
     (tmp_path / "d.csv").write_text(f"name,start,end,label\n{rows}", encoding="utf-8")
     text = translate_description(tmp_path / "d.csv")
     values = plain(text)

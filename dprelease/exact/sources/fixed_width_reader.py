@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dprelease.exact.detection.csv_layout import MOST_TITLES, first_note
 from dprelease.exact.detection.dialect import MOST_ROWS, detect_csv_format, read_first_lines
 from dprelease.exact.reading.sources import EngineCall, stored_columns
 from dprelease.exact.sources.csv_reader import (
@@ -61,23 +61,28 @@ class FixedWidthReader(CsvReader):
         return EngineCall(self.packing(source), "read_csv", options, plain_numbers, rows, marked)
 
     def form(self, file: Path, header: HeaderRows | None = None) -> DetectedFormat:
-        """Return the format of a file, with a column for each part between blanks of all lines."""
+        """Return the format of a file, with a column for each part between blanks of all lines.
+
+        The first line has names if it has as many words as there are columns, and no digits. The
+        last lines may be totals and notes.
+        """
         packing, text, encoding_is_unknown = read_first_lines(file, "csv")
-        lines = [line for line in islice(text.split("\n"), MOST_ROWS) if line.strip()]
-        width = max(map(len, lines), default=0)
-        used = "".join(
-            "x" if any(line[i : i + 1].strip() for line in lines) else " " for i in range(width)
-        )
-        places = {
-            f"column_{number}": (found.start() + 1, found.end())
-            for number, found in enumerate(re.finditer("x+", used), 1)
-        }
+        written = [(i, line) for i, line in enumerate(text.split("\n"), 1) if line.strip()]
+        note = first_note([[line.strip()] for _, line in written[-MOST_TITLES:]])
+        notes = [] if note is None else written[-MOST_TITLES:][note:]
+        footer = notes[-1][0] - notes[0][0] + 1 if notes else 0
+        lines = [line for _, line in written[: len(written) - len(notes)]][:MOST_ROWS]
+        names, places = lines[0].split() if lines else [], _places(lines[1:])
+        is_header = _are_names(names, [_fields(line, places) for line in lines[1:]])
+        if is_header:
+            lines = lines[1:]
+        places = dict(zip(names, places.values(), strict=True)) if is_header else _places(lines)
         if not places:
             raise ValueError("there is no column")
-        rows = [
-            [line[first - 1 : last].strip() for first, last in places.values()] for line in lines
-        ]
+        rows = [_fields(line, places) for line in lines]
         keys = {key: value for key, value in packing.items() if value}
+        keys |= {"skip": written[0][0]} if is_header else {}
+        keys |= {"footer": footer} if footer else {}
         keys |= {"columns": {name: [*place] for name, place in places.items()}}
         if Source.model_construct(path=file.name).kind != "fixed_width":
             keys["format"] = "fixed_width"
@@ -87,6 +92,38 @@ class FixedWidthReader(CsvReader):
     def peek(self, file: Path, table: str | None) -> pa.Table:
         """Refuse to show values: their places have to be declared first."""
         raise OSError("the places of its columns are not known")
+
+
+def _places(lines: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Return the first and last character of each part of lines between blanks of all lines."""
+    width = max(map(len, lines), default=0)
+    used = "".join(
+        "x" if any(line[i : i + 1].strip() for line in lines) else " " for i in range(width)
+    )
+    return {
+        f"column_{number}": (found.start() + 1, found.end())
+        for number, found in enumerate(re.finditer("x+", used), 1)
+    }
+
+
+def _fields(line: str, places: Mapping[str, tuple[int, int]]) -> list[str]:
+    """Return the fields of a line in these places."""
+    return [line[first - 1 : last].strip() for first, last in places.values()]
+
+
+def _are_names(words: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether words can only be the names of columns, and no values of a row.
+
+    They differ and have no digits, and stand above rows with as many fields, one of which is a
+    number in every row.
+    """
+    has_numbers = any(
+        all(cell.replace(".", "").isdigit() for cell in cells) for cells in zip(*rows, strict=True)
+    )
+    are_unlike = len({word.casefold() for word in words}) == len(words)
+    has_digits = any(map(str.isdigit, "".join(words)))
+    is_as_wide = bool(rows) and len(words) == len(rows[0])
+    return is_as_wide and are_unlike and has_numbers and not has_digits
 
 
 READER = FixedWidthReader()
