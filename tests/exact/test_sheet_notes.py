@@ -9,7 +9,9 @@ from typing import Any
 import duckdb
 import openpyxl
 import pytest
+from typer.testing import CliRunner
 
+from dprelease import cli
 from dprelease.errors import DpReleaseError
 from dprelease.exact.reading.line_selection import join_header_rows
 from dprelease.statements.values.spelling import number_of_text_sql
@@ -100,3 +102,62 @@ def test_numbers_of_texts_are_read_as_in_csv(decimal: str, thousands: str | None
             f"SELECT x, y FROM ({rows}) WHERE {' IS DISTINCT FROM '.join(numbers)}"
         ).fetchall()
     assert different == []
+
+
+def write_merged(path: Path, rows: list[list[Any]], heights: dict[tuple[int, int], int]) -> Path:
+    """Write a sheet in which the cells at places of rows and columns span several rows."""
+    covered = {(i + j, k) for (i, k), height in heights.items() for j in range(1, height)}
+    if path.suffix == ".ods":
+        lines = []
+        for i, row in enumerate(rows):
+            spans = [
+                f'table:number-rows-spanned="{heights.get((i, k), 1)}"' for k in range(len(row))
+            ]
+            cells = [
+                "<table:covered-table-cell/>" if (i, k) in covered else ods.cell(cell, spans[k])
+                for k, cell in enumerate(row)
+            ]
+            lines.append(ods.row(*cells))
+        return ods.write(path, s="".join(lines))
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    for (i, k), height in heights.items():
+        ends = {"start_row": i + 1, "end_row": i + height}
+        book.active.merge_cells(start_column=k + 1, end_column=k + 1, **ends)
+    book.save(path)
+    return path
+
+
+@pytest.mark.parametrize("ending", ["xlsx", "ods"])
+def test_merged_cells_have_their_value_in_each_row_if_declared(ending: str, tmp_path: Path) -> None:
+    """Compared with the table in which the values are written out; others are missing."""
+    draw = random.Random(5)
+    number = {"type": "integer", "lower": 0, "upper": 99}
+    columns = {
+        "k": {"type": "category", "values": ["a", "b"], "fill": "b"},
+        "n": number,
+        "id": number,
+    }
+    query = {"r": {"count": "*"}, "m": {"count": "n"}, "s": {"sum": "n"}}
+    for merged in ("fill", None):
+        rows: list[list[Any]] = [["k", "n", "id"]]
+        heights: dict[tuple[int, int], int] = {}
+        while len(rows) < 30:
+            height, kind, value = draw.randint(1, 4), draw.choice("ab"), draw.randint(1, 9)
+            heights |= {(len(rows), column): height for column in range(draw.randint(1, 2))}
+            rows += [[kind, value, len(rows) + i] for i in range(height)]
+        path = write_merged(tmp_path / f"t.{ending}", rows, heights)
+        read_rows = [[*row] for row in rows[1:]]
+        for (i, k), height in heights.items() if merged is None else ():
+            for j in range(1, height):
+                read_rows[i - 1 + j][k] = ["b", None][k]
+        source = {"path": str(path), **({"merged": merged} if merged else {})}
+        found = exact(ask(declare(columns, source=source), query, ["k"]), None)
+        for i, key in enumerate("ab"):
+            values = [row[1] for row in read_rows if row[0] == key]
+            known = [value for value in values if value is not None]
+            wanted = [len(values), len(known), sum(known)]
+            assert [int(found[name][i]) for name in query] == wanted
+        done = CliRunner().invoke(cli.app, ["init", str(path)])
+        assert "span several rows: k, n." in " ".join(done.stdout.replace("#", " ").split())

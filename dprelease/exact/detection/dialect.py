@@ -110,8 +110,9 @@ class DetectedFormat:
     """Whether the first row has texts alone, and columns below it would be numbers."""
     has_misfits: bool = False
     """Whether a run would leave out some of the first lines, because they don't fit the header."""
-    has_second_header: bool = False
-    """Whether the first row looks like a second row of names below merged cells."""
+    names_below: int | None = None
+    """The number of the first row if it looks like a second row of names below merged cells, or 0
+    if its number is not known."""
 
 
 def detect_csv_format(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree.ElementTree import Element, iterparse
 
+from dprelease.exact.reading.merged_cells import MergedCells
 from dprelease.exact.reading.packages import refuse_damaged
 
 OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
@@ -53,6 +54,21 @@ class OpenSheet:
                         raise ValueError("the sheet has too many rows")  # none is lost unnoticed
                     yield from ((number + i, cells) for i in range(1, times + 1))
                 number += times
+
+    def merged(self) -> Iterator[MergedCells]:
+        """Yield the merged cells of the sheet."""
+        row = 1
+        with refuse_damaged():
+            for element in _elements(self.file, self.name):
+                column = 1
+                for cell in element:
+                    if cell.tag not in CELLS:
+                        continue
+                    rows, columns = _spanned(cell, "rows"), _spanned(cell, "columns")
+                    if rows > 1 or columns > 1:
+                        yield MergedCells(row, row + rows - 1, column, column + columns - 1)
+                    column += _repeated(cell, "columns")
+                row += _repeated(element, "rows")
 
     def _cells(self, row: Element) -> dict[int, object]:
         """Return the values of a row by the number of their column."""
@@ -108,6 +124,11 @@ def _elements(file: Path, name: str) -> Iterator[Element]:
 def _repeated(element: Element, what: str) -> int:
     """Return how often a row or a cell is repeated."""
     return max(1, int(element.get(f"{TABLE}number-{what}-repeated") or 1))
+
+
+def _spanned(cell: Element, what: str) -> int:
+    """Return how many rows or columns a cell spans."""
+    return min(max(1, int(cell.get(f"{TABLE}number-{what}-spanned") or 1)), MOST_ROWS)
 
 
 def _value(cell: Element) -> object:

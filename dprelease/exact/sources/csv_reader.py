@@ -120,11 +120,15 @@ class CsvReader(TextFilesReader):
             if not cell and not any(row[names.index(name)] for row in found.cells):
                 form.columns.pop(name, None)  # a delimiter at the end of the header or of all rows
         has_equal_lines = len(names) == 1 and have_equal_lengths(text.split("\n"))
+        names_below = None
+        if found.cells and has_names_below(cells, found.cells[0]):
+            place = LineSelection.of(source).header
+            names_below = place + 1 if isinstance(place, int) else 0
         return replace(
             form,
             has_equal_lines=has_equal_lines,
             has_misfits=found.misfits > 0,
-            has_second_header=has_names_below(cells, found.cells[0] if found.cells else []),
+            names_below=names_below,
         )
 
     def peek(self, file: Path, table: str | None) -> pa.Table:

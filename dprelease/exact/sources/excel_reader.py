@@ -29,6 +29,7 @@ from dprelease.exact.reading.cell_rows import (
     wanted_columns,
 )
 from dprelease.exact.reading.cell_texts import texts_of
+from dprelease.exact.reading.merged_cells import MergedCells, merged_cells_of_part
 from dprelease.exact.reading.open_documents import OpenSheet, sheet_names
 from dprelease.exact.reading.packages import (
     UnreadableWorkbook,
@@ -42,14 +43,15 @@ from dprelease.exact.sources.sheet_headers import (
     FoundHeader,
     begins_with_values,
     find_header,
-    has_second_header,
+    has_second_row,
     header_names,
+    merged_downwards,
     note_rows,
     refuse_missing_notes,
     rows_above_notes,
 )
 from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description
-from dprelease.exact.sources.text_files_reader import SECOND_HEADER_NOTE
+from dprelease.exact.sources.text_files_reader import names_below_note
 from dprelease.schema.columns import Column, IntegerColumn, NumberColumn
 from dprelease.schema.load import Declared
 from dprelease.schema.source_texts import HeaderRows
@@ -67,6 +69,11 @@ NO_NAMES = (
     "name the row with the column names with --header, or insert such a row",
 )
 """The problem of a sheet for `init`, and the fix."""
+
+MERGED_NOTE = (
+    "Some cells span several rows: {names}. Only the first of these rows has their value; if it "
+    "applies to all of them, add `merged: fill` to `source`."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +117,10 @@ class Sheet:
                     held = {i: cell for i, cell in cells.items() if cell is not None}
                     if held:
                         yield number, held
+
+    def merged(self) -> Iterator[MergedCells]:
+        """Yield the merged cells of the sheet."""
+        return merged_cells_of_part(self.file, self.part)
 
     def _parse_cell(self, parser: Any, element: Element) -> tuple[int, object]:
         """Return the column number and the value of a cell.
@@ -199,13 +210,17 @@ class ExcelReader(CellReader):
             found = find_header(sheet) if header is None else FoundHeader(header)
             if header is None and found.row == 1 and begins_with_values(sheet):
                 return Description(problem=NO_NAMES)
-            _, _, columns = sheet_columns(file, table, found.row)
+            _, last, columns = sheet_columns(file, table, found.row)
             source: dict[str, Any] = {} if table is None else {"sheet": table}
             row = [*found.row] if isinstance(found.row, tuple) else found.row
             source |= {} if row == 1 else {"header": row}
             source |= {"footer": count} if (count := note_rows(sheet)) else {}
             described = [(name, TEXT_OR_NUMBER) for name in columns]
-            notes = [found.note, SECOND_HEADER_NOTE if has_second_header(sheet, found.row) else ""]
+            notes = [found.note]
+            if isinstance(found.row, int) and has_second_row(sheet, found.row):
+                notes.append(names_below_note(found.row + 1))
+            if merged := merged_downwards(sheet, last, columns):
+                notes.append(MERGED_NOTE.format(names=one_line(", ".join(merged))))
             note = " ".join(filter(None, notes))
             plain = Description(described, source, tuple(columns), note=note)
             return self._with_form(plain, file, sheet.formulas)

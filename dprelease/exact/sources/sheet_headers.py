@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, takewhile
 from pathlib import Path
@@ -21,6 +21,7 @@ from dprelease.exact.reading.line_selection import (
     MissingNotesError,
     join_header_rows,
 )
+from dprelease.exact.reading.merged_cells import MergedCells, fill_merged_cells
 from dprelease.exact.reading.packages import UnreadableWorkbook
 from dprelease.exact.reading.sources import file_label, missing_notes_error
 from dprelease.schema.load import Declared
@@ -42,6 +43,10 @@ class RowsOfCells(Protocol):
 
     def rows(self) -> Iterator[tuple[int, Cells]]:
         """Yield the rows that have a value, each after its row number."""
+        ...
+
+    def merged(self) -> Iterator[MergedCells]:
+        """Yield the merged cells."""
         ...
 
 
@@ -109,14 +114,24 @@ def find_header(sheet: RowsOfCells) -> FoundHeader:
     )
 
 
-def has_second_header(sheet: RowsOfCells, row: HeaderRows) -> bool:
+def has_second_row(sheet: RowsOfCells, row: int) -> bool:
     """Return whether the row below a header looks like its second row."""
-    if not isinstance(row, int):
+    two = [*takewhile(lambda one: one[0] <= row + 1, sheet.rows())][-2:]
+    if [number for number, _ in two] != [row, row + 1]:
         return False
-    two = [*islice((cells for number, cells in sheet.rows() if number >= row), 2)]
-    places = range(1, max((max(cells) for cells in two), default=0) + 1)
-    texts = [[text or "" for text in texts_of(map(cells.get, places))] for cells in two]
-    return len(texts) > 1 and has_names_below(*texts)
+    places = range(1, max(max(cells) for _, cells in two) + 1)
+    header, below = ([text or "" for text in texts_of(map(one.get, places))] for _, one in two)
+    return has_names_below(header, below)
+
+
+def merged_downwards(sheet: RowsOfCells, row: int, columns: Mapping[str, int]) -> list[str]:
+    """Return the names of columns in which cells below the header in a row are merged."""
+    spans = {
+        (cells.first_column, cells.last_column)
+        for cells in sheet.merged()
+        if row < cells.first_row < cells.last_row
+    }
+    return [name for name, i in columns.items() if any(low <= i <= high for low, high in spans)]
 
 
 def begins_with_values(sheet: RowsOfCells) -> bool:
@@ -137,7 +152,10 @@ def note_rows(sheet: RowsOfCells) -> int:
 
 def rows_above_notes(sheet: RowsOfCells, header: int, source: Source) -> Iterator[Cells]:
     """Yield the rows of a sheet between its header and the notes below."""
-    below = (cells for number, cells in sheet.rows() if number > header)
+    found = sheet.rows()
+    if source.merged == "fill":
+        found = fill_merged_cells(found, sheet.merged())
+    below = (cells for number, cells in found if number > header)
     return _without_notes(below, source.until, source.footer)
 
 

@@ -71,11 +71,6 @@ MISFITS_NOTE = (
     "`ragged`, `quote`, `escape` and `delimiter`."
 )
 
-SECOND_HEADER_NOTE = (
-    "The first row has texts below empty cells of the header, as below merged cells. If it has "
-    "names, too, sketch with the numbers of both lines, as in --header 1,2."
-)
-
 NO_TEXT_IN_ZIP = "it is no ZIP archive of one text file", "use an archive of one text file"
 
 
@@ -181,8 +176,8 @@ class TextFilesReader(SourceReader):
         notes = {
             NO_HEADER_NOTE: has_no_header,
             FIXED_WIDTH_NOTE: form.has_equal_lines,
-            SECOND_HEADER_NOTE: form.has_second_header,
-            UNITS_NOTE: form.has_units and not form.has_second_header,
+            names_below_note(form.names_below): form.names_below is not None,
+            UNITS_NOTE: form.has_units and form.names_below is None,
             MISFITS_NOTE: form.has_misfits and form.rows != 0,
         }
         note = " ".join(text for text, is_needed in notes.items() if is_needed)
@@ -194,6 +189,18 @@ class TextFilesReader(SourceReader):
 
         with open_file(file) as raw:
             return pa.BufferReader(b"".join(self.packing(source).chunks(raw)))
+
+
+def names_below_note(number: int | None) -> str:
+    """Return a note on the row below a header, which may be its second row.
+
+    `number`: the number of the row; 0 if it is not known.
+    """
+    words = f"--header {number - 1},{number}" if number else "both numbers, as in --header 4,5"
+    return (
+        "The row below the names has texts below empty cells, as below merged cells. If these are "
+        f"names, too, sketch with {words}."
+    )
 
 
 def plain_number_columns(

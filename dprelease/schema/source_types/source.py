@@ -101,7 +101,8 @@ class Source(Model):
 
     The keys from `delimiter` on describe how the values of a CSV or JSON lines file are written;
     nothing is ever guessed. Of these keys, workbooks accept `nulls`, `decimal`, `thousands` and the
-    date formats, and SQLite files the date formats. A workbook also has `until` and `footer`. With
+    date formats, and SQLite files the date formats. A workbook also has `until` and `footer`,
+    and with `merged: fill`, all of its merged cells have the value of the first one. With
     `quote: none`, quotes are characters of the texts; `escape` is a backslash before such
     characters. `pivot` is the latest year that two digits (%y) can mean, for all columns without a
     `pivot` of their own. `time_zone` is the time zone of local timestamps, in any source.
@@ -125,6 +126,7 @@ class Source(Model):
     until: Text | None = None
     footer: Annotated[Whole, Field(ge=0, le=MOST_LINES)] = 0
     ragged: Literal["pad"] | None = None
+    merged: Literal["fill"] | None = None
     delimiter: Text | None = None
     quote: Text = '"'
     escape: Literal["\\"] | None = None

@@ -15,7 +15,7 @@ from dprelease.system.lake_tables import LOCAL_TREE, FolderTree, Problem
 TEXT_OPTIONS = ("encoding", "compression", "decimal", "thousands")
 TIME_OPTIONS = ("date_format", "timestamp_format", "pivot")
 LINE_OPTIONS = ("skip", "comment", "until", "footer", "ragged", "names", "escape")
-SHEET_OPTIONS = ("sheet", "header")
+SHEET_OPTIONS = ("sheet", "header", "merged")
 NOTE_OPTIONS = ("until", "footer")
 VERSION_OPTIONS = ("version", "snapshot")
 MAPPING_OPTIONS = ("columns", "constants", "codes")

@@ -372,6 +372,7 @@ class Source(TypedDict, total=False):
     until: Scalar | None
     footer: Scalar
     ragged: Literal["pad"] | None
+    merged: Literal["fill"] | None
     delimiter: Scalar | None
     quote: Scalar
     escape: Literal["\\"] | None
