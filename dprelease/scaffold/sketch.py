@@ -25,6 +25,7 @@ from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description, r
 from dprelease.scaffold.yaml_texts import (
     label_text,
     labelled_category,
+    quote_yaml,
     some_labels_text,
     yaml_text,
 )
@@ -287,7 +288,7 @@ def source_lines(
     else:
         marks = {"nulls": NULLS, "pivot": _pivot_mark(format_keys.get("pivot"))}
         format_lines = [
-            f"  {key}: {json.dumps(value)}{marks.get(key, '')}"
+            f"  {key}: {quote_yaml(value)}{marks.get(key, '')}"
             for key, value in format_keys.items()
         ]
         lines = ["source:", f"  path: {yaml_text(path)}", *format_lines]

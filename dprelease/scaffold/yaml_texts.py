@@ -61,9 +61,12 @@ def yaml_text(text: str) -> str:
     return json.dumps(text)
 
 
-def quote_yaml(text: str) -> str:
-    """Return a text as YAML with quotes, in which a terminal shows all characters."""
-    return "".join(map(_escape, json.dumps(text, ensure_ascii=False)))
+def quote_yaml(value: object) -> str:
+    """Return a text, a number or a list of them as YAML in which a terminal shows all characters.
+
+    Texts have quotes.
+    """
+    return "".join(map(_escape, json.dumps(value, ensure_ascii=False)))
 
 
 def _escape(character: str) -> str:

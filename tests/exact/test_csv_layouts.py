@@ -329,5 +329,7 @@ def test_files_that_do_not_end_as_declared_are_refused(tmp_path: Path) -> None:
     assert "`until`" in found
     for names in ((), ("a.csv", "b.csv")):
         (tmp_path / "t.csv.zip").write_bytes(zip_archive(*names))
-        assert "DP-DATA-009" in error_message(tmp_path / "t.csv.zip")
-    assert "DP-DATA-009" in error_message(path, header="salary")
+        assert "ZIP" in error_message(tmp_path / "t.csv.zip")
+    assert "'salary'" in error_message(path, header="salary")
+    path.write_text("k,n,x,X\n1,2,3,4\n")
+    assert "equal" in error_message(path)

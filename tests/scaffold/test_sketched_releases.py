@@ -156,6 +156,9 @@ LOST_BEFORE = {
     "blank lines above notes": [*rows(N), ",,", "Total,,300.5", "Note: x,,", ",,"],
     "blank lines at the end": [*rows(N), *([",,"] * 200), ""],
     "apostrophes": [f"{line[:-2]}\u2019000.5" for line in rows(N)[1:]] + rows(1),
+    "sentences as notes": [*rows(N), "Data as of 2024,,", "Made by unit 3,,"],
+    "dashes for nothing": ["40,C1,\u2013", "41,C2,\u2014", *rows(N)[2:]],
+    "superscripts": [f"{line}\u00b9" if i % 9 == 0 else line for i, line in enumerate(rows(N))],
     "en dashes": [line.replace(",C1,", ",C1,\u2013") for line in rows(N)],
 }
 
@@ -168,6 +171,7 @@ def test_sketch_runs_unchanged_and_counts_every_row(
     Path("t.csv").write_text("\n".join(["id,code,pay", *LOST_BEFORE[name], ""]))
     text = init("t.csv", "--output", "t.yaml", "--release", "r.yaml")
     assert "Wrote" in text
+    Path("t.yaml").write_text(Path("t.yaml").read_text().replace("# CONFIRM", "# confirmed"))
     declared = read_table(Path("t.yaml"))
     assert getattr(declared.table.columns["pay"], "type", "") == "number"
     (query,) = resolve(read_declaration(Path("r.yaml")))

@@ -101,7 +101,8 @@ TEMPLATES: dict[str, Template] = {
     "DP-DATA-003": Template(
         cause="The source of '{table}' has several columns named '{column}', or names that differ "
         "only by case.",
-        fix="rename one of them in the source; engines would mix them up.",
+        fix="rename one of them in the source, because engines would mix them up; for a CSV file, "
+        "you can declare `header` and other `names` instead.",
     ),
     "DP-DATA-027": Template(
         cause="The {kind} for the table '{table}' can't be run.",
@@ -136,7 +137,7 @@ TEMPLATES: dict[str, Template] = {
         fix="pass one frame per table, by the name of the table or of its declared frame: {known}.",
     ),
     "DP-DATA-009": Template(
-        cause="The header of the CSV source of '{table}'{named} can't be read.",
+        cause="The header of the CSV source of '{table}'{named} can't be read{reason}.",
         fix="use a file with a header whose names all differ, or declare `names`; if the header is "
         "not in the first line, declare `header`, `skip` or `comment` in `source`; and declare its "
         "encoding, compression, delimiter and quote: without these, the file is read as plain "

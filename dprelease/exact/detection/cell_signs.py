@@ -18,7 +18,7 @@ from dprelease.schema.public_values.text_signs import MINUS_SIGNS
 SIGNS = (
     "%", "\u2030", "$", "\u20ac", "\u00a3", "\u00a5", "*", "\u2020", "+", "<", ">", "~", "r", "p",
     "e", "b", "(r)", "(p)", "(e)", "(b)", "(c)", "[r]", "[p]", "[e]", "[b]", "[c]", "EUR", "USD",
-    "CHF", "GBP",
+    "CHF", "GBP", "\u00b9", "\u00b2", "\u00b3",
 )  # fmt: skip
 BY_LENGTH = sorted(SIGNS, key=len, reverse=True)
 BEFORE = ("$", "\u20ac", "\u00a3", "\u00a5", "*", "<", ">", "~", "EUR", "USD", "CHF", "GBP")
@@ -51,7 +51,7 @@ def without_signs(cells: Sequence[str]) -> SignedCells:
 def _plain_cell(cell: str, signs: Counter[str], forms: set[str]) -> str:
     """Return the number in a cell; add its signs and the form of a negative number."""
     cell = _peel(cell, signs)
-    if cell.startswith(MINUS_SIGNS):
+    if cell.startswith(MINUS_SIGNS) and cell[1:].strip():
         forms.add(f"{cell[0]}1")
         cell = f"-{cell[1:]}"
     for form, shape in (("(1)", IN_BRACKETS), ("1-", TRAILING)):

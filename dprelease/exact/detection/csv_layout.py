@@ -29,9 +29,9 @@ ROW_NAME = "dp_row"
 
 NULL_TEXTS = frozenset({
     "", "na", "n/a", "n.a.", "<na>", "#n/a", "#na", "null", "(null)", "#null!", "nil", "none",
-    "nan", "-", "--", "---", ".", "..", "...", ":", "?", "\\n", "nd", "n/d", "n.d.", "missing",
-    "unknown", "not available", "not applicable", "no answer", "k.a.", "k. a.", "keine angabe",
-    "sans réponse", "sin respuesta", "geen antwoord",
+    "nan", "-", "--", "---", "\u2013", "\u2014", ".", "..", "...", ":", "?", "\\n", "nd", "n/d",
+    "n.d.", "missing", "unknown", "not available", "not applicable", "no answer", "k.a.", "k. a.",
+    "keine angabe", "sans réponse", "sin respuesta", "geen antwoord",
 })  # fmt: skip
 """Texts for missing values, in lower case. No other content of a file is ever reported."""
 
@@ -181,6 +181,8 @@ def _header_keys(
     if place is None:
         return {}
     number, names = records[place]
+    if len({name.strip().casefold() for name in names if name.strip()}) < _filled(names):
+        return {"header": number, "names": _numbered(names)}
     rows = [cells for _, cells in records[place + 1 :]]
     keys: dict[str, KeyValue] = {}
     if place or (is_first_line and number > 1):
@@ -196,6 +198,18 @@ def _header_keys(
     if len(names) == width - 1:
         return {"header": number, "names": [ROW_NAME, *names]}
     return keys
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """Return names with a number after each that occurred before, in upper or lower case."""
+    found: list[str] = []
+    for i, name in enumerate(names):
+        text = " ".join(name.split()) or f"column_{i + 1}"
+        known = {one.casefold() for one in found}
+        numbers = (f"{text}_{number}" for number in itertools.count(2))
+        free = itertools.chain([text], numbers)
+        found.append(next(one for one in free if one.casefold() not in known))
+    return found
 
 
 def _header_place(records: Sequence[Record], width: int) -> int | None:
@@ -313,7 +327,7 @@ def _notes_keys(records: Sequence[Record], width: int) -> dict[str, KeyValue]:
     do for `footer`.
     """
     start = max(0, len(records) - MOST_TITLES)
-    note = first_note([cells for _, cells in records[start:]])
+    note = first_note([cells for _, cells in records[start:]], width)
     first = len(records) if note is None else start + note
     while first > 1 and not _filled(records[first - 1][1]):
         first -= 1  # lines of delimiters alone, as spreadsheets write them, are no rows either
@@ -325,11 +339,22 @@ def _notes_keys(records: Sequence[Record], width: int) -> dict[str, KeyValue]:
     return {"footer": footer} if footer <= MOST_LINES else {}
 
 
-def first_note(rows: Sequence[Sequence[str]]) -> int | None:
-    """Return the index of the row from which on the last rows are totals and notes; or None."""
-    return next(
-        (i for i, row in enumerate(rows) if _begins_notes(row) and _end_notes(rows[i:])), None
-    )
+def first_note(rows: Sequence[Sequence[str]], width: int) -> int | None:
+    """Return the index of the row from which on the last rows are totals and notes; or None.
+
+    `width`: the number of columns. In tables of several columns, a row with some words alone is a
+    note, too.
+    """
+    for i, row in enumerate(rows):
+        is_sentence = width >= LEAST_NAMES and _filled(row) == 1 and _is_sentence(row[0])
+        if (is_sentence or _begins_notes(row)) and _end_notes(rows[i:]):
+            return i
+    return None
+
+
+def _is_sentence(text: str) -> bool:
+    """Return whether a text has so many words that it can hardly be an id."""
+    return len(re.findall(r"[^\W\d_]{2,}", text)) >= LEAST_NAMES
 
 
 def _begins_notes(cells: Sequence[str]) -> bool:

@@ -30,6 +30,8 @@ BYTE_ORDER_MARK = "\ufeff"
 
 ERROR_HANDLER = "dprelease-unknown"
 
+NO_ARCHIVE = "it is no ZIP archive of one file"
+
 
 def _replace_invalid_bytes(problem: UnicodeError) -> tuple[str, int]:
     """Return the replacement of invalid bytes, and where decoding continues."""
@@ -165,7 +167,7 @@ def _unzip(raw: Any) -> Iterator[bytes]:
     ):
         failed = True
     if failed:
-        raise OSError("it is no ZIP archive of one file")
+        raise OSError(NO_ARCHIVE)
 
 
 def _strip_byte_order_mark(parts: Iterator[bytes]) -> Iterator[bytes]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError
 from dprelease.exact.reading.line_selection import LineSelection, common_width, first_bytes
-from dprelease.exact.reading.plain import TextDecoding, open_file
+from dprelease.exact.reading.plain import NO_ARCHIVE, TextDecoding, open_file
 from dprelease.exact.reading.sources import (
     EngineCall,
     file_label,
@@ -24,11 +24,12 @@ from dprelease.exact.sources.text_files_reader import (
     TextFilesReader,
     marked_columns,
     plain_number_columns,
+    remove_null_texts,
     struct_of_texts_sql,
 )
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
-from dprelease.schema.model import MOST_COLUMNS, unused_name
+from dprelease.schema.model import MOST_COLUMNS, shorten, unused_name
 from dprelease.schema.source_texts import UTF_8, HeaderRows
 from dprelease.schema.source_types.source import Source
 
@@ -157,7 +158,7 @@ class CsvReader(TextFilesReader):
                 column_types=_code_columns(form),
             ),
         )
-        return _remove_null_texts(cells, source.nulls)
+        return remove_null_texts(cells, source.nulls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,19 +223,6 @@ def _code_columns(form: DetectedFormat) -> dict[str, pa.DataType]:
     import pyarrow as pa
 
     return {name: pa.string() for name, kind in form.columns.items() if kind.is_code}
-
-
-def _remove_null_texts(held: pa.Table, nulls: Sequence[str]) -> pa.Table:
-    """Return a table in which texts that stand for missing values are missing."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    missing = pa.array(nulls, pa.string())
-    for i, (name, column) in enumerate(zip(held.column_names, held.columns, strict=True)):
-        if pa.types.is_string(column.type):
-            known = pc.invert(pc.is_in(column, value_set=missing))
-            held = held.set_column(i, name, pc.if_else(known, column, None))
-    return held
 
 
 def _common_header(declared: Declared, source: Source, files: Sequence[Path]) -> tuple[str, ...]:
@@ -342,17 +330,19 @@ def _read_header(
 
     No other line is read, except to compare the width of the first rows with that of the header.
     """
-    failed = False
+    failed = is_no_archive = False
     header: list[str] = []
     widths: list[int] = []
     try:
         header, widths = _header_and_widths(source, file)
-    except (OSError, ValueError):
-        failed = True
+    except (OSError, ValueError) as problem:
+        failed, is_no_archive = True, str(problem) == NO_ARCHIVE
     header = list(source.names) or _generate_missing_names(header)
     folded = [name.casefold() for name in header]
     if failed or not header or any("\0" in name for name in header):
-        raise DataError("DP-DATA-009", **source_fields(declared, file=file, files=files))
+        reason = NO_ARCHIVE if is_no_archive else "" if failed else _header_problem(source, header)
+        fields = source_fields(declared, file=file, files=files)
+        raise DataError("DP-DATA-009", **fields, reason=f": {reason}" if reason else "")
     if len(header) > MOST_COLUMNS:  # the engine takes much memory for each, read or not
         most = f"{MOST_COLUMNS:,}"
         raise DataError("DP-DATA-022", **source_fields(declared), most=most)
@@ -363,11 +353,21 @@ def _read_header(
                 fault.add_file_to_cause(file_label(file, files))
             raise fault
     if len(set(folded)) < len(folded):
-        raise DataError("DP-DATA-009", **source_fields(declared, file=file, files=files))
+        fields = source_fields(declared, file=file, files=files)
+        raise DataError("DP-DATA-009", **fields, reason=": some of its names are equal")
     width = common_width(widths, len(header), pads=source.ragged == "pad")
     if width is not None:
         raise _width_error(declared, file_label(file, files), len(header), width)
     return header
+
+
+def _header_problem(source: Source, header: Sequence[str]) -> str:
+    """Return why the header of a file can't be used; empty if it has names."""
+    if header:
+        return ""
+    if isinstance(source.header, str):
+        return f"none of its lines has the name '{shorten(source.header)}'"
+    return "there is no name in its line"
 
 
 def _header_and_widths(source: Source, file: Path) -> tuple[list[str], list[int]]:

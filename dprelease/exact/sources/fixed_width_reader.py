@@ -68,7 +68,7 @@ class FixedWidthReader(CsvReader):
         """
         packing, text, encoding_is_unknown = read_first_lines(file, "csv")
         written = [(i, line) for i, line in enumerate(text.split("\n"), 1) if line.strip()]
-        note = first_note([[line.strip()] for _, line in written[-MOST_TITLES:]])
+        note = first_note([[line.strip()] for _, line in written[-MOST_TITLES:]], 1)
         notes = [] if note is None else written[-MOST_TITLES:][note:]
         footer = notes[-1][0] - notes[0][0] + 1 if notes else 0
         lines = [line for _, line in written[: len(written) - len(notes)]][:MOST_ROWS]

@@ -146,7 +146,8 @@ def note_rows(sheet: RowsOfCells) -> int:
     """Return how many of the last rows of a short sheet are totals and notes."""
     rows = [cells for _, cells in islice(sheet.rows(), LOOKED_AT + 1)]
     last = rows[-MOST_TITLES:] if len(rows) <= LOOKED_AT else []
-    first = first_note([[text or "" for text in texts_of(row.values())] for row in last])
+    width = max(map(len, rows), default=0)
+    first = first_note([[text or "" for text in texts_of(row.values())] for row in last], width)
     return 0 if first is None else len(last) - first
 
 

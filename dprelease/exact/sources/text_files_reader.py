@@ -203,6 +203,19 @@ def names_below_note(number: int | None) -> str:
     )
 
 
+def remove_null_texts(held: pa.Table, nulls: Sequence[str]) -> pa.Table:
+    """Return a table in which texts that stand for missing values are missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    missing = pa.array(nulls, pa.string())
+    for i, (name, column) in enumerate(zip(held.column_names, held.columns, strict=True)):
+        if pa.types.is_string(column.type):
+            known = pc.invert(pc.is_in(column, value_set=missing))
+            held = held.set_column(i, name, pc.if_else(known, column, None))
+    return held
+
+
 def plain_number_columns(
     declared: Declared, source: Source, stored: Sequence[str], *, has_plain_numbers: bool
 ) -> tuple[tuple[str, str], ...]:
