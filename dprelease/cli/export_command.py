@@ -105,7 +105,8 @@ def export(
                 language=language[0] if language else None,
             )
             tables = count_text(len(found.tables), "table", "tables")
-            print_result(as_json, found.to_json(), f"Wrote {tables} into the database.")
+            text = f"Wrote {tables} into the database." if found.tables else "It is already there."
+            print_result(as_json, found.to_json(), text)
             return
         from dprelease.verification.after_publication.export_copy import export as write
 

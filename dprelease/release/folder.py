@@ -174,7 +174,7 @@ def claim_target(target: Path, overwrite: bool, state: RunState) -> Iterator[Cla
         target = _resolve_dots(target)
         _refuse_undecodable(target)
         _create_folder(target.parent)
-        with _lock_target(target):
+        with lock_target(target):
             # Only under the lock: it removes the leftovers of other runs, which the folder of a
             # live run must not be taken for.
             _refuse_existing(target, overwrite)
@@ -197,7 +197,7 @@ def claim_target(target: Path, overwrite: bool, state: RunState) -> Iterator[Cla
 
 
 @contextmanager
-def _lock_target(target: Path) -> Iterator[None]:
+def lock_target(target: Path) -> Iterator[None]:
     """Hold the lock of a target during the block; raise OutputError DP-OUTPUT-006 if taken."""
     lock: Lock | None = None
     try:

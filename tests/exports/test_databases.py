@@ -90,8 +90,7 @@ def test_database_export_replaces_only_release_tables(tmp_path: Path, name: str)
     folder, target = publish_release(tmp_path), tmp_path / name
     dprelease.export_to_database(folder, target)
     before = rows(target, "SELECT * FROM dprelease_releases")
-    with pytest.raises(OutputError, match="DP-EXPORT-012"):
-        dprelease.export_to_database(folder, target)
+    assert dprelease.export_to_database(folder, target).tables == ()  # it is there already
     assert rows(target, "SELECT * FROM dprelease_releases") == before
     other = publish_release(tmp_path / "other", lambda text: text.replace("  all:", "  ALL:"))
     with pytest.raises(OutputError, match="DP-EXPORT-012"):
@@ -146,6 +145,48 @@ def test_failed_database_export_changes_nothing(
         tables = "SELECT table_name FROM duckdb_tables()"
         sql = "SELECT name FROM sqlite_master" if kind is SQLiteFile else tables
         assert rows(target, sql) == [("mine",)]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_an_incomplete_release_in_a_database_is_not_taken_as_present(
+    tmp_path: Path, name: str
+) -> None:
+    folder, target = publish_release(tmp_path), tmp_path / name
+    dprelease.export_to_database(folder, target)
+    _run(target, 'DROP TABLE "all"')
+    with pytest.raises(OutputError, match=r"DP-EXPORT-012.*'by_city'"):
+        dprelease.export_to_database(folder, target)
+    written = dprelease.export_to_database(folder, target, overwrite=True)
+    assert written.tables == ("by_city", "all")
+    assert len(rows(target, "SELECT * FROM dprelease_releases")) == 1
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_failed_export_removes_no_file_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A second export, which begins while the file is new, must not delete what the first wrote."""
+    folder, target = publish_release(tmp_path), tmp_path / name
+    other = publish_release(tmp_path / "other")
+    kind = DuckDBFile if name == "r.duckdb" else SQLiteFile
+    opened, found = kind.__init__, []
+
+    def open_while_another_export_begins(self: Any, path: str) -> None:
+        monkeypatch.setattr(kind, "__init__", opened)
+        with pytest.raises(OutputError, match="DP-OUTPUT-006") as caught:
+            dprelease.export_to_database(other, target)
+        found.append(caught.value)
+        opened(self, path)
+
+    monkeypatch.setattr(kind, "__init__", open_while_another_export_begins)
+    assert dprelease.export_to_database(folder, target).tables == ("by_city", "all")
+    assert found
+    with pytest.raises(OutputError, match="DP-EXPORT-012"):
+        dprelease.export_to_database(other, target)
+    assert rows(target, "SELECT digest FROM dprelease_releases") == [
+        (dprelease.PublishedRelease(folder).digest,)
+    ]
+    assert sorted(path.name for path in tmp_path.glob(".r.*")) == []
 
 
 def test_wrong_database_exports_are_refused(tmp_path: Path) -> None:
@@ -237,7 +278,8 @@ def test_export_command_writes_databases(tmp_path: Path) -> None:
     run = CliRunner()
     done = run.invoke(cli.app, ["export", folder, "--to", target, "--json"])
     assert (done.exit_code, json.loads(done.stdout)) == (0, {"tables": ["by_city", "all"]})
-    assert run.invoke(cli.app, ["export", folder, "--to", target]).exit_code == 2
+    done = run.invoke(cli.app, ["export", folder, "--to", target])
+    assert (done.exit_code, done.stdout) == (0, "It is already there.\n")
     done = run.invoke(cli.app, ["export", folder, "--to", target, "--overwrite"])
     assert (done.exit_code, done.stdout) == (0, "Wrote 2 tables into the database.\n")
     for words in (

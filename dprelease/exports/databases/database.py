@@ -69,8 +69,9 @@ def write_release(
 ) -> list[str]:
     """Write the tables of a release and its manifest; return the names of the tables.
 
-    `manifest`: the manifest as text. `overwrite`: whether to replace releases in the database that
-    have tables of the same names. The caller commits.
+    If the same release is there with all its tables, nothing is written without `overwrite`, and
+    the list is empty. `manifest`: the manifest as text. `overwrite`: whether to replace releases in
+    the database that have tables of the same names. The caller commits.
 
     Raises OutputError: DP-EXPORT-012 for a table that exists already, and is not part of a replaced
     release; DP-EXPORT-013 for a name that the database can't have. Raises DatabaseError if the
@@ -80,6 +81,9 @@ def write_release(
     names = [table.name for table in tables]
     _refuse_names(database, [*names, *(c.name for table in tables for c in table.columns)])
     there = database.names()
+    digest, title = json.loads(manifest)["digest"], release.record.title
+    if RELEASES in there and not overwrite and _holds_release(database, digest, names, there):
+        return []
     if RELEASES not in there:
         columns = ", ".join(f"{quoting.identifier(name)} VARCHAR NOT NULL" for name in COLUMNS)
         database.run(f"CREATE TABLE {database.qualified(RELEASES)} ({columns})")
@@ -97,7 +101,6 @@ def write_release(
             comment = quoting.text(table.title(language))
             database.run(f"COMMENT ON TABLE {database.qualified(table.name)} IS {comment}")
     marks = ", ".join(database.mark.format(i) for i in range(1, len(COLUMNS) + 1))
-    digest, title = json.loads(manifest)["digest"], release.record.title
     database.run(
         f"INSERT INTO {database.qualified(RELEASES)} VALUES ({marks})",
         (digest, title, json.dumps(names), manifest),
@@ -111,6 +114,15 @@ def _refuse_names(database: Database, names: Collection[str]) -> None:
     for name in names:
         if most is not None and len(name.encode()) > most:
             raise OutputError("DP-EXPORT-013", name=name, limit=most)
+
+
+def _holds_release(
+    database: Database, digest: str, names: Collection[str], there: Collection[str]
+) -> bool:
+    """Return whether the database lists a release of this digest, and has all its tables."""
+    found = database.run(f"SELECT digest, tables FROM {database.qualified(RELEASES)}")
+    listed = [_table_names(tables) for held, tables in found if held == digest]
+    return any(tables == set(names) <= set(there) for tables in listed)
 
 
 def _remove_releases(database: Database, names: Collection[str]) -> set[str]:

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 PUBLIC = "public"
+STATES = {
+    "3F000": "it has no such schema, which must exist",
+    "42501": "the role may not do this",
+    "25006": "it is read-only",
+    "53100": "its disk is full",
+}
+"""Reasons by the error codes of the server that a user can do something about."""
 UNREACHABLE = "the connection to the server failed; try psql with this address"
 
 
@@ -84,4 +91,6 @@ def _refusals(reason: str = "the server refused it") -> Iterator[None]:
         return
     except (dbapi.Error, OSError, ValueError) as problem:
         code = getattr(problem, "sqlstate", None)
+    if code in STATES:
+        reason = f"{reason}: {STATES[str(code)]}"
     raise DatabaseError(f"{reason} (SQLSTATE {code})" if code else reason)

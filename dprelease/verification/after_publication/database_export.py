@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,10 @@ from dprelease.errors import OutputError
 from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
 from dprelease.exports.export import PublishedRelease
+from dprelease.release.folder import lock_target
 from dprelease.schema.server_address import KEYS, has_password, has_unknown_key, is_server
 from dprelease.schema.source_types.registry import type_of_suffix
+from dprelease.system.files import reason_of
 from dprelease.verification.after_publication.export_copy import (
     checked_release,
     refuse_changed_files,
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseResult:
-    """The result of an export into a database: the names of the tables, without the address."""
+    """The result of an export into a database: the names of the tables that were written."""
 
     tables: tuple[str, ...]
 
@@ -46,6 +49,8 @@ def export_to_database(
     language: str | None = None,
 ) -> DatabaseResult:
     """Write the tables of a release and its manifest into a database, in one transaction.
+
+    If the same release is already there, nothing is written, unless `overwrite` is set.
 
     Parameters
     ----------
@@ -66,7 +71,8 @@ def export_to_database(
     OutputError
         DP-OUTPUT-011 if there is no such folder; DP-EXPORT-011 if the database can't be opened or
         refuses a statement; 012 for a table that exists already; 013 for a name that is too long;
-        DP-REPORT-003 if the release has no texts in the language.
+        DP-OUTPUT-006 if another export is writing to the file; DP-REPORT-003 if the release has no
+        texts in the language.
     VerificationError, Findings
         As in `export`.
     """
@@ -79,36 +85,49 @@ def export_to_database(
         known = ", ".join(metadata.languages)
         raise OutputError("DP-REPORT-003", language=language, known=known)
     release = PublishedRelease(folder, record, metadata)
-    is_new = not is_server(where) and not os.path.lexists(where)
     from dprelease.exports.databases.database import DatabaseError, write_release
 
     problem = ""
-    committed, opened = False, False
     try:
-        target = _open(where, schema)
-        opened = True
-        try:
+        with _opened(where, schema) as target:
             manifest = canonical(record.to_json()).decode()
             words = language or metadata.language
             tables = write_release(target, release, manifest, overwrite=overwrite, language=words)
             # Last, so that nothing is committed of a release that was replaced meanwhile.
             refuse_changed_files(folder, record)
             target.commit()
-            committed = True
-        finally:
-            with suppress(DatabaseError):
-                target.close()
     except DatabaseError as refused:
         problem = str(refused)
-    finally:
-        # A file that was there before may hold other tables, and stays.
-        if is_new and opened and not committed:
-            for left in (where, f"{where}.wal", f"{where}-journal"):
-                with suppress(OSError):
-                    os.unlink(left)
+    except OSError as refused:
+        problem = reason_of(refused)
     if problem:
         raise OutputError("DP-EXPORT-011", problem=problem.rstrip("."))
     return DatabaseResult(tuple(tables))
+
+
+@contextmanager
+def _opened(where: str, schema: str | None) -> Iterator[Database]:
+    """Yield an open database; if the block fails, a file that is new is removed.
+
+    The file is locked, so that no other export has written to it when it is removed. Raises the
+    errors of `export_to_database`, and OSError if the file can't be locked.
+    """
+    from dprelease.exports.databases.database import DatabaseError
+
+    with nullcontext() if is_server(where) else lock_target(Path(where)):
+        is_new = not is_server(where) and not os.path.lexists(where)
+        target = _open(where, schema)
+        done = False
+        try:
+            yield target
+            done = True
+        finally:
+            with suppress(DatabaseError):
+                target.close()
+            # A file that was there before may hold other tables, and stays.
+            for end in ("", ".wal", "-journal") if is_new and not done else ():
+                with suppress(OSError):
+                    os.unlink(f"{where}{end}")
 
 
 def _open(where: str, schema: str | None) -> Database:
