@@ -278,7 +278,7 @@ def run(
             )
         what = f"Published {file_list(result.files)}" if result.published else "Already published"
         words = f"{what} in {result.folder}."
-        if replaces and result.ledger_entry is None:
+        if replaces and result.published and result.ledger_entry is None:
             words += AGAIN_WITHOUT_LEDGER
         reporting.print_result(as_json, result.to_json(), one_line(words))
 

@@ -181,7 +181,8 @@ class Release(Summarized):
             Whether to replace the release that is already in the folder.
         if_published
             "skip" to do nothing if the same declaration is already published in the folder, instead
-            of raising an error.
+            of raising an error. With `overwrite`, only a release of another declaration is replaced
+            then.
         frames
             pandas or Arrow frames that replace the declared sources, or the frames in the mapping,
             by the name of the table, or by the name in `source: {frame: name}`.

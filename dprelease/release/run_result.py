@@ -140,8 +140,10 @@ def publish(
 ) -> RunResult:
     """Publish a release, unless the same declaration is already published in its folder.
 
-    Raises OutputError: DP-OUTPUT-018, with its own exit code, if it is published, and
-    `if_published` is "fail". Raises DpReleaseError: the errors of `pipeline.run`.
+    If it is, "skip" does nothing, also with `overwrite`, which then replaces only releases of other
+    declarations. Raises OutputError: DP-OUTPUT-018, with its own exit code, if it is published,
+    `if_published` is "fail", and `overwrite` is False. Raises DpReleaseError: the errors of
+    `pipeline.run`.
     """
     from dprelease.release.execute import RunRequest
     from dprelease.release.runs.pipeline import publish as publish_planned
@@ -149,8 +151,9 @@ def publish(
     if if_published not in ("fail", "skip"):
         raise OutputError("DP-OUTPUT-019", found=str(if_published)[:40])
     target = output or declaration.folder / declaration.spec.output
-    found = None if overwrite else _published_result(declaration, target)
-    if found is not None and if_published == "skip":
+    skips = if_published == "skip"
+    found = None if overwrite and not skips else _published_result(declaration, target)
+    if found is not None and skips:
         logger.info("already published in %s, nothing was read or charged", target.name)
         return found
     if found is not None:

@@ -267,6 +267,20 @@ def test_if_published_skip_is_not_charged(tmp_path: Path) -> None:
         dprelease.run(path, overwrites=True)  # type: ignore[call-arg]
 
 
+def test_if_published_skip_with_overwrite_replaces_other_declarations_only(tmp_path: Path) -> None:
+    path, ledger = release_with_ledger(tmp_path), tmp_path / "ledger.sqlite"
+    first = dprelease.run(path)
+    again = dprelease.run(path, if_published="skip", overwrite=True)
+    assert again == replace(first, published=False)
+    path.write_text(path.read_text().replace("title: People", "title: Persons"))
+    other = dprelease.run(path, if_published="skip", overwrite=True)
+    assert other.published
+    assert other.folder == first.folder
+    assert other.digest != first.digest
+    assert dprelease.read_ledger(ledger)["office/people"].releases == 2
+    assert dprelease.run(path, overwrite=True).published
+
+
 def test_replaced_sources_are_not_published(tmp_path: Path) -> None:
     """The declared text stays, the manifest names the table, and no path is published."""
     path = write(tmp_path)
