@@ -220,6 +220,18 @@ def test_numbers_of_all_kinds_are_written_as_texts() -> None:
     }
 
 
+def test_numbers_are_written_without_quotes_and_texts_like_numbers_with_them() -> None:
+    values = {
+        "epsilon": 1, "delta": 1e-9, "step": Decimal("0.10"), "below": -3.5, "half": Fraction(1, 2),
+        "day": date(2026, 1, 31), "codes": ["01", "1", "1e-9", "no", 7], 3: "4",
+    }  # fmt: skip
+    assert yaml.safe_load(yaml_text(values)) == {
+        "epsilon": 1, "delta": "1e-09", "step": 0.1, "below": -3.5, "half": "1/2",
+        "day": date(2026, 1, 31), "codes": ["01", "1", "1e-9", "no", 7], 3: "4",
+    }  # fmt: skip
+    assert "delta: 1e-09\n" in yaml_text(values)
+
+
 def test_run_result(tmp_path: Path) -> None:
     path, ledger = release_with_ledger(tmp_path), tmp_path / "ledger.sqlite"
     result = dprelease.run(path)

@@ -26,13 +26,31 @@ RELEASE_NAME = "release.yaml"
 WRITTEN = "texts, numbers, booleans, dates, paths, None, lists and mappings"
 
 
+class _Unquoted(str):
+    """The text of a number or a date, which is written without quotes, as a person would."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts that look like numbers in quotes, and numbers without."""
+
+    def represent_unquoted(self, text: _Unquoted) -> yaml.ScalarNode:
+        """Return a node with the tag that the text has without quotes."""
+        plain = (True, False)
+        tag: str = self.resolve(yaml.ScalarNode, str(text), plain)  # type: ignore[no-untyped-call]
+        return self.represent_scalar(tag, str(text))
+
+
+_Dumper.add_representer(_Unquoted, _Dumper.represent_unquoted)
+
+
 def yaml_text(values: Mapping[str, object], keys: KeyPath = ()) -> str:
     """Return a mapping as YAML text; `keys` is its position, for messages.
 
     Raises DeclarationError: DP-DECL-003 for an object that YAML does not have, DP-YAML-006 for too
     many levels.
     """
-    return yaml.safe_dump(_plain(values, keys), sort_keys=False, allow_unicode=True, width=100)
+    plain = _plain(values, keys)
+    return yaml.dump(plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
 def _plain(value: object, keys: KeyPath) -> Plain | bool:
@@ -56,7 +74,9 @@ def _plain(value: object, keys: KeyPath) -> Plain | bool:
         return {name: _plain(value[key], (*keys, name)) for key, name in names.items()}  # type: ignore[misc]
     if isinstance(value, (list, tuple)):
         return [_plain(item, (*keys, i)) for i, item in enumerate(value)]  # type: ignore[misc]
-    if isinstance(value, Number | date | time | PurePath):
+    if isinstance(value, Number | date | time):
+        return _Unquoted(value)
+    if isinstance(value, PurePath):
         return str(value)
     problem = f"an object of the type {type(value).__name__} can't be declared: {WRITTEN} can"
     raise _error_at(keys, problem)
