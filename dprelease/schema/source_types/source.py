@@ -177,10 +177,13 @@ class Source(Model):
             return
         if self.store is not None and (problem := stores.address_problem(self.store)):
             hints.refuse_source(*problem)
-        is_readable = self.type.is_read_from_stores if self.store else self.type.has_uris
-        if self.is_uri and self.kind is not None and not is_readable:
-            kinds = "Parquet, CSV and JSON lines" if self.store else "Parquet"
-            hints.refuse_source(f"of files with this scheme, only {kinds} can be read", hints.PATHS)
+        if self.store is None and self.is_uri and not (self.kind and self.type.has_uris):
+            scheme, _, _ = path.partition(":")
+            which = f" for {self.type.label}" if self.kind else ""
+            hints.refuse_source(f"the scheme {scheme}:// is not supported{which}", hints.PATHS)
+        if self.store is not None and self.kind and not self.type.is_read_from_stores:
+            kinds = "Parquet, CSV and JSON lines"
+            hints.refuse_source(f"of files in stores, only {kinds} can be read", hints.PATHS)
         if _SECRET.match(path):
             hints.refuse_source(
                 "its URI contains a password, and schemas are published", hints.NO_PASSWORD

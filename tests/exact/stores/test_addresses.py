@@ -54,6 +54,14 @@ def test_credentials_in_an_address_are_refused_and_not_repeated(uri: str) -> Non
     assert SECRET not in f"{caught.value}{caught.value.__cause__}{caught.value.__context__}"
 
 
+@pytest.mark.parametrize(
+    "uri", ["ftp://host/t.csv", "mysql://host/db", "s3a://bucket/t.csv", "http://host/t.csv"]
+)
+def test_an_unsupported_scheme_is_named(uri: str) -> None:
+    with pytest.raises(DpReleaseError, match=f"DP-SCHEMA-011.* {uri.split('//')[0]}//"):
+        declare(uri)
+
+
 @pytest.mark.parametrize("uri", NOT_READABLE)
 def test_unsupported_addresses_are_refused(uri: str) -> None:
     with pytest.raises(DpReleaseError, match="DP-SCHEMA-011"):
