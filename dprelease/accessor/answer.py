@@ -128,7 +128,7 @@ def answer_query(
         return explain_plan(rows.session, plan, price)
     charged = charge_before_answer(rows.session, plan, price, f"this {what}", rows.state)
     answer = to_pandas(
-        execute.answer_single_query(plan.columns, rows.session.engine(rows.token), charged)
+        execute.answer_single_query(plan.columns, rows.session._engine(rows.token), charged)
     )
     answer.attrs[ATTRIBUTE] = answer_attributes(plan)
     if shape_with_noise is not None:
@@ -277,11 +277,11 @@ def _engine_of_all(
     """
     session = rows.session
     if any(query.join is not None for query in queries):
-        own = {session.table.name: session.snapshot(rows.token)}
+        own = {session.table.name: session._snapshot(rows.token)}
         with open_engines(queries, {**frames, **own}) as engines:
             yield engines
         return
-    with session.engine(rows.token) as engine:
+    with session._engine(rows.token) as engine:
         for query in queries:  # raises for a missing column before the charge
             engine.compile(query)
         yield {query.name: engine for query in queries}

@@ -237,12 +237,12 @@ class DpAccessor(Questions):
         if token is not None and session_of(token) is not session:
             raise SessionError("DP-SESSION-003")
         if token is None or row_wise:
-            made = session.register(self._frame, vouched=row_wise)
+            made = session._register(self._frame, vouched=row_wise)
             if made is not None:
                 set_note(self._frame, TOKEN, made)
                 return
         # Queries read the registered snapshot, so changes after the registration have no effect.
-        known = token or session.first_token
+        known = token or session._first_token
         self._refuse_changed_rows(session, known)
         set_note(self._frame, TOKEN, known)
 
@@ -276,7 +276,7 @@ class DpAccessor(Questions):
         Otherwise the answer might not be about the registered people: after a filter, a join, a
         sort, or a change of a declared column, a row may depend on several rows.
         """
-        known, frame = session.snapshot(token), self._frame
+        known, frame = session._snapshot(token), self._frame
         attempt(session.declared, lambda: refuse_other_rows(frame, known, session.declared.rows))
 
 

@@ -140,7 +140,7 @@ def charge_before_answer(
     """
     ledger = session.ledger
     if ledger is None:
-        session.charge(price, what, state)
+        session._charge(price, what, state)
         state.rows = True
         yield
         return
@@ -148,14 +148,14 @@ def charge_before_answer(
     session_state = RunState()  # the state of the session's charge, which comes after the ledger's
     try:
         with ledger.reserve_for_block(charges, what, state) as reservation:
-            session.charge(price, what, session_state)
+            session._charge(price, what, session_state)
             ledger.read(reservation)
             state.charge, state.rows = ChargeState.SPENT, True
             yield
             ledger.commit(reservation, "")
     except BaseException:
         if session_state.charge is ChargeState.SPENT and state.charge is ChargeState.NONE:
-            session.refund(price)
+            session._refund(price)
         raise
 
 

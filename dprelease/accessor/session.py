@@ -281,7 +281,7 @@ class Session(Summarized):
         """Return the budget that is not spent yet."""
         return self.budget - self._spent
 
-    def charge(self, price: Spending, what: str, state: RunState | None = None) -> None:
+    def _charge(self, price: Spending, what: str, state: RunState | None = None) -> None:
         """Add `price` to the spent budget if all of it fits; `state` records whether it did.
 
         Raises
@@ -302,18 +302,18 @@ class Session(Summarized):
             # assignments.
             self._spent, state.charge = spent, charged
 
-    def refund(self, price: Spending) -> None:
+    def _refund(self, price: Spending) -> None:
         """Subtract a charge from the spent budget, if the query failed before it read a row."""
         self._refuse_forked_process()
         with self._lock:
             self._spent -= price
 
     @property
-    def first_token(self) -> str:
+    def _first_token(self) -> str:
         """Return the id of the rows that were registered first; empty if there are none."""
         return self._first
 
-    def register(self, frame: object, *, vouched: bool) -> str | None:
+    def _register(self, frame: object, *, vouched: bool) -> str | None:
         """Store a snapshot of `frame`, and return its opaque id.
 
         Returns None if the session already has rows and `vouched` is False; `vouched` is the
@@ -333,11 +333,11 @@ class Session(Summarized):
             _LIVE[token] = self
             return token
 
-    def snapshot(self, token: str) -> object:
-        """Return the registered rows with an id that `register` returned."""
+    def _snapshot(self, token: str) -> object:
+        """Return the registered rows with an id that `_register` returned."""
         return self._frames[token]
 
-    def engine(self, token: str) -> AbstractContextManager[QueryEngine]:
+    def _engine(self, token: str) -> AbstractContextManager[QueryEngine]:
         """Return a context manager that yields the engine over registered rows for one query.
 
         Raises SessionError DP-SESSION-005 in a process other than the one that created the session.

@@ -177,7 +177,7 @@ def answer_tables(
     if rows.dry:
         return cast("Tables", explain_plan(session, plan, price))
     charged = charge_before_answer(session, plan, price, "these tables", rows.state)
-    drawn = execute.answer_family(family, plan.columns, session.engine(rows.token), charged)
+    drawn = execute.answer_family(family, plan.columns, session._engine(rows.token), charged)
     queries = [table.query for table in family.tables]
     by = {key.column for one in queries for key in (*one.key_columns, *one.groupings)}
     frames = {name: _index_by_keys(name, to_pandas(table), by) for name, table in drawn.items()}

@@ -85,7 +85,7 @@ class Release(Summarized):
         from dprelease.schema.release_parts.variables import parse_assignments
 
         self._mapping = mapping = PythonDeclaration.of(declaration)
-        with self.positions_in_mapping():
+        with self._positions_in_mapping():
             self.declaration = load_declaration(
                 Path("" if folder is None else folder) / RELEASE_NAME,
                 parse_assignments(variables),
@@ -93,7 +93,7 @@ class Release(Summarized):
             )
 
     @contextmanager
-    def positions_in_mapping(self) -> Iterator[None]:
+    def _positions_in_mapping(self) -> Iterator[None]:
         """Give errors key paths of the mapping, because the YAML files exist only in memory."""
         try:
             yield
@@ -151,7 +151,7 @@ class Release(Summarized):
             If a query has no bounded sensitivity, nothing fits the budget, or a format is
             impossible.
         """
-        with self.positions_in_mapping():
+        with self._positions_in_mapping():
             release = plan_release(self.declaration)
             release.check()
             return release.plan
@@ -167,7 +167,7 @@ class Release(Summarized):
         """
         from dprelease.release.ledger_forecast import ledger_outlooks
 
-        with self.positions_in_mapping():
+        with self._positions_in_mapping():
             return ledger_outlooks(self.declaration, *prepare(self.declaration))
 
     def run(self, **options: Unpack[RunOptions]) -> Path:
@@ -237,7 +237,7 @@ class Release(Summarized):
         declaration = with_audit(
             with_signing_key(declaration, options.get("key")), options.get("audit")
         )
-        with self.positions_in_mapping():
+        with self._positions_in_mapping():
             return publish(
                 declaration,
                 output=None if output is None else Path(str(output)),

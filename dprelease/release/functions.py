@@ -35,7 +35,7 @@ def check(release: ReleaseLike, *, variables: Mapping[str, object] | None = None
             if is_table_schema(Path(release)):
                 return CheckResult.of_schema(read_table(Path(release)))
         checked = _release_of(release, variables)
-        with checked.positions_in_mapping():
+        with checked._positions_in_mapping():
             return CheckResult.of_release(checked.declaration)
     except DpReleaseError as error:
         if error.exit_code == EXIT_UNEXPECTED:  # the system failed, and the release may be valid

@@ -18,8 +18,7 @@ from tests.accessor.test_wrong_arguments import WRONG
 from tests.ledger.test_ledger import release_with_ledger
 
 INTERNAL = {
-    "add_finding", "charge", "engine", "refund", "register", "snapshot", "positions_in_mapping",
-    "get", "items", "keys", "values", "fits_within", "place", "margin",
+    "add_finding", "get", "items", "keys", "values", "fits_within", "place", "margin",
 }  # fmt: skip
 """Methods that other stages of the package call, and those of all mappings."""
 

@@ -386,6 +386,6 @@ def test_writes_into_arrays_of_columns_are_detected(kind: str) -> None:
     mine.dp.use(session)
     array = mine["age"].array
     array[:] = [array[0]] * len(array)
-    assert session.snapshot(session.first_token)["age"].tolist() == frame()["age"].tolist()
+    assert session._snapshot(session._first_token)["age"].tolist() == frame()["age"].tolist()
     with pytest.raises(SessionError, match="DP-SESSION-002"):
         mine.dp.count(epsilon=1)

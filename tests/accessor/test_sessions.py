@@ -310,7 +310,7 @@ def test_sessions_can_not_be_copied() -> None:
     child = os.fork()
     if child == 0:
         try:
-            session.charge(session.remaining, "a copy")
+            session._charge(session.remaining, "a copy")
         except SessionError:
             os._exit(0)
         os._exit(1)

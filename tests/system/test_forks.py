@@ -216,7 +216,7 @@ def test_forked_child_can_not_use_the_session(tmp_path: Path) -> None:
         "sql": lambda: df.dp.sql("SELECT COUNT(*) AS n FROM people", epsilon=0.5),
         "where": lambda: df.dp.where("age > 3").mean("pay", epsilon=0.5),
         "use": lambda: df.copy().dp.use(session, row_wise=True),
-        "a locked session": lambda: session.charge(session.remaining, "all"),
+        "a locked session": lambda: session._charge(session.remaining, "all"),
     }
     for name, ask in asked.items():
         if name == "a locked session":
