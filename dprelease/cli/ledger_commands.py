@@ -278,7 +278,7 @@ def check(
                     finding.place, file=str(folder / (finding.place.file or ""))
                 )
             wrong += findings
-            words.append(f"{folder.name} was paid for")
+            words.append(f"the ledger contains the charge of {folder.name}")
         if wrong:
             raise Findings(wrong)
         lines = "\n".join(f"ok  {one_line(word)}" for word in words)

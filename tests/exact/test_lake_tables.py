@@ -85,7 +85,7 @@ def test_files_of_lake_tables_are_refused(
     for way in WAYS:
         path = way.format(root="people", place=place)
         said = assert_refused(tmp_path, path)
-        assert f"of a {kind.split()[0]} table" in said
+        assert f"of the format {kind.split()[0]}" in said
         assert "live.parquet" in said or "'live'" in said
         with pytest.raises(DataError, match=r"DP-DATA-0(24|10)"):  # its log is empty
             sketch(Path(path))
@@ -123,7 +123,7 @@ def test_values_from_a_lake_table_are_refused(tmp_path: Path) -> None:
     TABLES["Delta"](tmp_path / "codes")
     with pytest.raises(DpReleaseError, match="DP-SCHEMA-004") as caught:
         load_declaration(tmp_path / "release.yaml")
-    assert "of a Delta table" in str(caught.value)
+    assert "of the format Delta" in str(caught.value)
 
 
 JOBS = {
