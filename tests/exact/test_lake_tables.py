@@ -107,8 +107,8 @@ def test_files_with_names_of_ducklake_are_refused(tmp_path: Path) -> None:
     name = "ducklake-019a0e44-5f5d-7c83-9a57-4b6ac1ed6a09"
     for end in ("", "-delete"):
         rows(tmp_path, name=f"{name}{end}.parquet")
-    assert "of a DuckLake table" in assert_refused(tmp_path, f"{name}.parquet")
-    assert "of a DuckLake table" in assert_refused(tmp_path, "*.parquet")
+    assert "of the format DuckLake" in assert_refused(tmp_path, f"{name}.parquet")
+    assert "of the format DuckLake" in assert_refused(tmp_path, "*.parquet")
 
 
 def test_values_from_a_lake_table_are_refused(tmp_path: Path) -> None:

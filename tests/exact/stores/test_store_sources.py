@@ -119,7 +119,9 @@ def test_files_of_a_lake_are_refused(kind: str, place: str, bucket: Bucket, tmp_
             )
     one = Path("lake/folder") / place / "p.parquet"
     for path in (one.as_posix(), "lake/folder/**/*.parquet", "lake/folder/", "lake/"):
-        assert f"of a {kind.split()[0]} table" in message(bucket.uri(path), tmp_path, "DP-DATA-024")
+        assert f"of the format {kind.split()[0]} (" in message(
+            bucket.uri(path), tmp_path, "DP-DATA-024"
+        )
 
 
 JOBS = {
