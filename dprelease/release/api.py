@@ -116,7 +116,8 @@ class Release(Summarized):
         ------
         OutputError
             DP-OUTPUT-014 if one of these files exists, DP-OUTPUT-002 if it can't be written, 022 if
-            a file lies outside the folder of the release file.
+            a file lies outside the folder of the release file, 024 if `folder` is that of a
+            published release, or in it.
         """
         check_paths(folder)
         declared = self.declaration
@@ -251,6 +252,9 @@ def _write_new_files(
     folder: Path, contents: Mapping[str, bytes], copies: Mapping[str, Path]
 ) -> None:
     """Write contents and copies of files as new files; refuse all before anything is written."""
+    from dprelease.release.folder import refuse_inside_release
+
+    refuse_inside_release(folder / RELEASE_NAME)
     names = [name for name in (*contents, *copies) if not os.path.isabs(name)]
     for name in names:
         if ".." in Path(name).parts:

@@ -51,6 +51,15 @@ def refuse_irreplaceable(target: Path) -> None:
         raise OutputError("DP-OUTPUT-009", name=target.name, other=others[0])
 
 
+def refuse_inside_release(target: Path) -> None:
+    """Raise OutputError DP-OUTPUT-024 for a target in a release, whose manifest lists all files."""
+    parent = Path(os.path.realpath(target.parent))  # unlike `resolve`, without errors for loops
+    for folder in (parent, *parent.parents):
+        with contextlib.suppress(OSError):
+            if _release_file_names(folder) is not None:
+                raise OutputError("DP-OUTPUT-024", name=target.name, folder=folder.name)
+
+
 def _release_file_names(target: Path) -> set[str] | None:
     """Return the names of the files of a release; None if the folder is not a release."""
     try:
@@ -166,13 +175,14 @@ class Claim:
 def claim_target(target: Path, overwrite: bool, state: RunState) -> Iterator[Claim]:
     """Claim a target during the block; the private folder is removed at the end of the block.
 
-    Raises OutputError: DP-OUTPUT-001, 003, 009 or 010 if no release may be published here; 006 if
-    another run has claimed the target; 002 if the system refuses, also later in the block.
+    Raises OutputError: DP-OUTPUT-001, 003, 009, 010 or 024 if no release may be published here; 006
+    if another run has claimed the target; 002 if the system refuses, also later in the block.
     """
     failure: OSError | None = None
     try:
         target = _resolve_dots(target)
         _refuse_undecodable(target)
+        refuse_inside_release(target)
         _create_folder(target.parent)
         with lock_target(target):
             # Only under the lock: it removes the leftovers of other runs, which the folder of a

@@ -141,8 +141,8 @@ def lake_reason(kind: str, where: str) -> str:
     `where` is a text with the evidence that they belong to such a table.
     """
     return (
-        f"it belongs to a table of the format {kind} ({where}), whose files also hold rows that were "
-        "deleted or replaced"
+        f"it belongs to a table of the format {kind} ({where}), whose files also hold rows that "
+        "were deleted or replaced"
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import dprelease
 from dprelease import cli
 from dprelease.errors import DataError, OutputError
 from dprelease.exact.reading.sources import files_of_source
@@ -19,7 +20,7 @@ from dprelease.release.folder import temporary_paths
 from dprelease.release.path_conflicts import refuse_own_source
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
-from tests.release.build import RELEASE, SCHEMA
+from tests.release.build import RELEASE, SCHEMA, write
 
 ROW = "person,city,age,pay\n1,Bern,30,10\n"
 
@@ -250,3 +251,27 @@ def test_error_names_the_current_folder(tmp_path: Path, monkeypatch: pytest.Monk
     declaration = read_declaration(path)
     with pytest.raises(OutputError, match="DP-OUTPUT-012  The output 'here'"):
         refuse_own_source(declaration, prepare(declaration)[1], Path())
+
+
+def test_nothing_is_written_into_a_release(tmp_path: Path) -> None:
+    """Any other file would make the release fail its verification."""
+    path = write(tmp_path)
+    release = dprelease.read_release(path)
+    folder = release.run()
+    elsewhere = dprelease.run(path, output=tmp_path / "other").folder
+    (tmp_path / "link").symlink_to(folder)
+    (tmp_path / "manifest.json").write_text('{"name": "of a web site", "files": {"a": "b"}}')
+    for inner in (folder / "inner", folder / "a" / "b", tmp_path / "link" / "inner"):
+        for call in (
+            lambda at: release.run(output=at),
+            lambda at: dprelease.rehearse(release, output=at),
+            lambda at: dprelease.export(elsewhere, "csv", output=at),
+            lambda at: dprelease.export_to_database(elsewhere, at.with_suffix(".sqlite")),
+            release.to_yaml,
+        ):
+            with pytest.raises(OutputError, match="DP-OUTPUT-024"):
+                call(inner)
+    with pytest.raises(OutputError, match="DP-OUTPUT-024"):
+        release.to_yaml(folder)
+    assert dprelease.verify(folder).ok
+    assert dprelease.run(path, output=tmp_path / "next" / "x").published

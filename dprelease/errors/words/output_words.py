@@ -109,6 +109,11 @@ TEMPLATES: dict[str, Template] = {
         fix="restore the declaration or the ledger for which they were chosen; or move this folder "
         "to another place, so that limits are chosen and charged again.",
     ),
+    "DP-OUTPUT-024": Template(
+        cause="'{name}' would be in the folder '{folder}' of a release, whose manifest lists all "
+        "files that may be there.",
+        fix="choose a place outside of that folder.",
+    ),
     "DP-OUTPUT-010": Template(
         cause="The output '{name}' is a mount point, and can't be replaced in one step.",
         fix="publish into a folder inside it, or mount its parent folder instead.",

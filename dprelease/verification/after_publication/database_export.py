@@ -15,7 +15,7 @@ from dprelease.errors import OutputError
 from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
 from dprelease.exports.export import PublishedRelease
-from dprelease.release.folder import lock_target
+from dprelease.release.folder import lock_target, refuse_inside_release
 from dprelease.schema.server_address import KEYS, has_password, has_unknown_key, is_server
 from dprelease.schema.source_types.registry import type_of_suffix
 from dprelease.system.files import reason_of
@@ -71,8 +71,8 @@ def export_to_database(
     OutputError
         DP-OUTPUT-011 if there is no such folder; DP-EXPORT-011 if the database can't be opened or
         refuses a statement; 012 for a table that exists already; 013 for a name that is too long;
-        DP-OUTPUT-006 if another export is writing to the file; DP-REPORT-003 if the release has no
-        texts in the language.
+        DP-OUTPUT-006 if another export is writing to the file, 024 if it would be in a release;
+        DP-REPORT-003 if the release has no texts in the language.
     VerificationError, Findings
         As in `export`.
     """
@@ -114,6 +114,8 @@ def _opened(where: str, schema: str | None) -> Iterator[Database]:
     """
     from dprelease.exports.databases.database import DatabaseError
 
+    if not is_server(where):
+        refuse_inside_release(Path(where))
     with nullcontext() if is_server(where) else lock_target(Path(where)):
         is_new = not is_server(where) and not os.path.lexists(where)
         target = _open(where, schema)
