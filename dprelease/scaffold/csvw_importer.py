@@ -158,6 +158,7 @@ def _column(
     kind, values = column_kind(base), key_values(column)
     form = scalar_text(inner.get("format")) if isinstance(datatype, Mapping) else None
     if kind == "boolean" and not values and form is not None:
+        # CSVW writes the true text first, as in Y|N; a category lists false first, as booleans do.
         truths = tuple(reversed(form.split("|")))
         values = () if all(text.lower() in BOOLEANS for text in truths) else truths
     name = _name(column)
@@ -232,6 +233,7 @@ def _number_marks(datatypes: Sequence[object]) -> dict[str, str]:
 
 def _time_format(pattern: str) -> str:
     """Return a pattern of days as strptime writes it; empty if it has other parts."""
+    # A run of one letter is one part of the pattern, such as yyyy.
     parts = [found[0] for found in re.finditer(r"'T'|([A-Za-z])\1*|.", pattern)]
     if any(part[0].isalpha() and part not in PATTERNS for part in parts):
         return ""

@@ -95,6 +95,7 @@ def _source_options(
     if not known:
         return {}, ()
     try:
+        # Impossible places draft no `columns`, instead of a schema that is refused.
         Source.model_validate({"path": "rows.txt", "format": "fixed_width", "columns": known})
     except ValidationError:
         return {}, ("the places of columns",)

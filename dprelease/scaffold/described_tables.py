@@ -92,6 +92,7 @@ def valid_options(options: Mapping[str, Any], source: str | None) -> dict[str, O
         if value in (None, "", [], ()):
             continue
         try:
+            # Keys are added one by one, so that one invalid key does not cost the others.
             Source.model_validate({"path": source or "rows.csv", **found, key: value})
         except ValidationError:
             continue

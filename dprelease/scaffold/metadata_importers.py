@@ -78,6 +78,7 @@ def _repeated_column(table: DescribedTable) -> str:
 def _read_tables(path: Path) -> tuple[list[DescribedTable], str]:
     """Return the tables that a file describes, and why it can't be parsed."""
     try:
+        # The description comes from other people, so its size is limited as that of a declaration.
         text = read_file(path, SIZE_LIMIT).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError):
         return [], "it does not exist, is not UTF-8, or is too large for a description"
@@ -95,6 +96,7 @@ def _read_tables(path: Path) -> tuple[list[DescribedTable], str]:
 def _as_yaml(text: str) -> str:
     """Return JSON as YAML text; a list of columns becomes a mapping with one key."""
     try:
+        # Numbers as texts: as floats, 0.10 and long codes would lose digits.
         values = json.loads(text, parse_float=str, parse_int=str, parse_constant=str)
         as_mapping = {"columns": values} if isinstance(values, list) else values
         return json.dumps(as_mapping, ensure_ascii=False)

@@ -81,6 +81,7 @@ def translate_description(
     for column in table.columns:
         is_unit = column.name == (unit or described_unit)
         text, notes = _column_text(column, is_unit), _notes_text(column)
+        # A line has only one comment, which may have begun already.
         text += f"{'; ' if '  # ' in text else '  # '}{notes}" if notes else ""
         lines.append(f"  {yaml_text(column.name)}: {text}")
     return "\n".join(lines) + "\n"
@@ -209,5 +210,6 @@ def _bound_text(text: str, column: ColumnDescription) -> str:
     if column.kind == "date":
         return moment.date().isoformat()
     if moment.tzinfo is not None:
+        # Schemas declare bounds of timestamps without a zone, in UTC.
         moment = moment.astimezone(UTC).replace(tzinfo=None)
     return json.dumps(moment.replace(microsecond=0).isoformat(" "))

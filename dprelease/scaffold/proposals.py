@@ -56,6 +56,7 @@ def peeked_sketch(
     """
     sketch(source, unit, folder, table=table)  # raises for names and types before any value is read
     if state is not None:
+        # Before the first row is read, so that an error in between does not say that none was read.
         state.rows = True
     shown = {
         name: proposal_text(column)

@@ -39,6 +39,7 @@ def release_sketch(schema_text: str, schema: Path, release: Path) -> str:
     `schema` and `release`: the paths of the table schema, whose text is `schema_text`, and of the
     release file.
     """
+    # Not `read_table`, which refuses a schema with marks; the text is our own.
     values = yaml.safe_load(schema_text)
     table, unit = values["table"], (values.get("privacy_unit") or {}).get("id")
     counted = 'rows: {count: "*"}'

@@ -156,6 +156,7 @@ def _limits_of_comparison(tree: exp.Binary, column: _ConstrainedColumn) -> Limit
     if value is None:
         return Limits()
     if isinstance(value, str):
+        # The order of texts depends on the collation of the server.
         return Limits(values=(value,)) if comparison is exp.EQ else Limits()
     lower = None if comparison in (exp.LT, exp.LTE) else value
     upper = None if comparison in (exp.GT, exp.GTE) else value
@@ -324,6 +325,8 @@ def _bounds_text(form: ServerTable, name: str, limits: Limits) -> str:
     if largest is not None:
         limits = intersection(limits, Limits(-largest, largest))
     ends = limits.ends
+    # A schema with such bounds would be refused: their steps don't fit the integers that are
+    # summed.
     if ends is None or (step is not None and _magnitude(*ends) / step > LIMIT):
         return ""
     low, high = map(_bound_text, ends)

@@ -265,6 +265,7 @@ def refuse_equal_names(names: Sequence[str], place: Place, table_name: str) -> N
     """Raise DP-DATA-003 for column names that a run could not distinguish."""
     seen: set[str] = set()
     for name in filter(None, names):
+        # The engine finds columns without regard to case.
         if name.casefold() in seen:
             raise DataError("DP-DATA-003", place=place, table=table_name, column=name)
         seen.add(name.casefold())

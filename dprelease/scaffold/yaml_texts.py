@@ -52,6 +52,7 @@ def yaml_text(text: str) -> str:
     word = (
         plain
         and text[0].isalpha()
+        # Other readers of YAML take these words as booleans or as null.
         and text.lower() not in ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
     )
     try:
@@ -74,4 +75,5 @@ def _escape(character: str) -> str:
     if one_line(character) == character:
         return character
     code = ord(character)
+    # JSON's pair of surrogates would be two broken characters in YAML.
     return f"\\u{code:04x}" if code < 2**16 else f"\\U{code:08x}"

@@ -91,6 +91,7 @@ def _expand_replicates(value: object) -> object:
     if parts is None:
         refuse("DP-DECL-003", problem=REPLICATES_PROBLEM)
     name, first, last = parts.groups()
+    # Zeros in front of the first number, as in w01, belong to the names of all columns.
     width = len(first) if first.startswith("0") or len(first) == len(last) else 0
     return [f"{name}{number:0{width}}" for number in range(int(first), int(last) + 1)]
 

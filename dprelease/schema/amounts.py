@@ -27,6 +27,7 @@ def percentage(value: object) -> Fraction:
 def fraction_or_percentage(value: object) -> object:
     """Return a fraction; refuse numbers above 1 without a percent sign, such as 30 for 30 %."""
     share = percentage(value)
+    # Without the sign, 30 could be 30 % or 3,000 %.
     if share > 1 and not str(value).strip().endswith("%"):
         refuse("DP-RELEASE-017", percent=f"{plain_text(100 * share)}")
     return share

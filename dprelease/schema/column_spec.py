@@ -90,6 +90,8 @@ COMPUTED = frozenset(name for name, word in WORDS.items() if word.origin is Orig
 HAS_QUALITY = frozenset((Origin.NOISED, Origin.COMPUTED))
 """Origins of values that have a quality."""
 
+# Type checkers can't follow `create_model`. The keys come from `WORDS`, so that no second list of
+# them can differ from it.
 if TYPE_CHECKING:
 
     class WordKeys(Documented):
@@ -124,6 +126,7 @@ class ColumnSpec(WordKeys):
     ] = None
     interval: Annotated[
         Exact | None, BeforeValidator(_interval_confidence), ShortForm({"type": "boolean"}),
+        # Editors show the default as a release file would write it, and not as a fraction.
         Field(json_schema_extra={"default": True}),
     ] = DEFAULT_CONFIDENCE  # fmt: skip
     max_sum: Annotated[Exact | None, AfterValidator(require_above_zero)] = None
@@ -170,6 +173,8 @@ class ColumnSpec(WordKeys):
             self.suppress_above is not None and no_ends
         ):
             refuse("DP-RELEASE-013", key="suppress_above" if self.margin is None else "margin")
+        # The default is not None, so only pydantic's set of declared fields shows whether it is
+        # declared.
         if "interval" in self.model_fields_set and keyword.origin is not Origin.CHOSEN:
             problem = "`interval` is for quantiles, medians, minima and maxima"
             refuse("DP-DECL-003", problem=problem, key="interval")

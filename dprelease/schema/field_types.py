@@ -46,6 +46,8 @@ def errors_of_checks(*checks: Callable[[], None]) -> list[PydanticCustomError]:
     return found
 
 
+# A validator can raise only one PydanticCustomError; of a ValidationError, pydantic takes over
+# every line.
 def refuse_all(found: Sequence[PydanticCustomError]) -> None:
     """Raise several errors together at the value that is being validated, if there are any."""
     if found:
@@ -164,6 +166,7 @@ def to_instant(value: object) -> datetime:
     """Return the instant of an ISO text, to the second; a date is its midnight."""
     if isinstance(value, datetime) and not value.microsecond and value.tzinfo is None:
         return value
+    # Microseconds and a time zone stay in the text, which the pattern below then refuses.
     text = to_text(str(value) if isinstance(value, date) else value)
     if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2})?)?", text):
         refuse("DP-DECL-003", problem="it must be a time such as 2024-12-31 23:59:59")

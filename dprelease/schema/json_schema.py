@@ -16,6 +16,7 @@ from dprelease.schema.table import Table
 
 def _keep_only_shared_keys(schema: dict[str, Any]) -> None:
     """Keep only the keys that several releases may share, and make all keys optional."""
+    # These come from `_require_unless_defaults` of the release, which this model inherits.
     for key in ("required", "if", "then"):
         schema.pop(key, None)
     schema["properties"] = {name: schema["properties"][name] for name in SHARED}

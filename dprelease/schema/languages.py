@@ -54,6 +54,7 @@ def _language_problem(text: LocalizedText, languages: Sequence[str]) -> str | No
         return None
     lacking = [tag for tag in languages if tag not in text.languages]
     beyond = sorted(text.languages - {*languages})
+    # A release without `about.languages` lacks every language: the text's own one is the mistake.
     if lacking and lacking != [UNDETERMINED]:
         return f"The text is missing in '{lacking[0]}'"
     return f"The text is in '{beyond[0]}', which is not declared" if beyond else None

@@ -176,6 +176,7 @@ def read_declaration(
     Raises DeclarationError or Findings: all errors of the release file and of its tables are raised
     together.
     """
+    # By its name alone, so that no row of a data file is read as YAML, or quoted in an error.
     _refuse_data(path.name, Place(path.name), "a release file", _ASKS)
     read = relative_reader(path.parent, texts)
     document = read_document(path) if texts is None else parse_yaml(texts[path.name], path)
@@ -244,6 +245,7 @@ def _declaration_of_document(
             place = document.place("tables", i)
             errors.append(DeclarationError("DP-RELEASE-006", place=place, name=declared.table.name))
         tables[declared.table.name] = declared
+    # A table that can't be read may use a variable, and may be the one that a query names.
     if len(tables) == len(table_files(document)) > 0:
         errors += variables.find_unused(document)
         errors += unknown_tables(document, tables)
@@ -359,6 +361,8 @@ def _add_unconfirmed_findings(document: Document) -> None:
         for mark, code in ((PEEKED, "DP-PEEK-001"), (CONFIRM, "DP-PEEK-002")):
             if mark in line:
                 place = Place(document.path.name, number)
+                # The mark is in a comment, which has no key path: the line's number keeps the
+                # errors apart.
                 document.findings["", number] = DeclarationError(code, place=place)
 
 

@@ -81,6 +81,7 @@ def display_problem(text: str, most: int) -> str | None:
         return "it is empty"
     if len(text) > most:
         return f"it has {len(text):,} characters, more than {most:,}"
+    # One search is enough for nearly all texts; a file may have millions of labels.
     if ANY_OF_THEM.search(text) is None:
         return None
     description, mark = next(

@@ -20,6 +20,7 @@ class MechanismSpec(Model):
     mechanisms` lists them.
     """
 
+    # Mechanisms are defined in layers above this one, so only the plan knows their keys.
     model_config = ConfigDict(extra="allow")
 
     name: Text

@@ -147,6 +147,7 @@ def validate(model: type[ModelT], document: Document, files: Files) -> ModelT:
         problems = _without_empty_lists(refused.errors(include_url=False, include_input=False))
     placed = sorted(problems, key=lambda problem: _line_number(document, problem))
     several = _converted_errors(model, document, placed[:MOST_FINDINGS], {})
+    # A key without a value is None, which its field would refuse again at the same place.
     errors += [error for error in several if error.place not in error_places]
     errors.sort(key=lambda error: error.place.line or 0)
     more = len(errors[MOST_FINDINGS:]) + len(placed[MOST_FINDINGS:])

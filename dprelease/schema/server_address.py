@@ -40,6 +40,7 @@ def is_server(path: str | None) -> bool:
 def has_password(path: str) -> bool:
     """Return whether an address contains a password, in any spelling."""
     before = path.partition("://")[2].partition("?")[0]
+    # Up to the last @, because a password may contain one.
     return ":" in before.rpartition("@")[0] or any(key in SECRETS for key in _query_keys(path))
 
 
@@ -51,4 +52,5 @@ def has_unknown_key(path: str) -> bool:
 def _query_keys(path: str) -> list[str]:
     """Return the keys after the `?`, as libpq reads them."""
     query_text = path.partition("?")[2]
+    # libpq decodes the keys as well, so %70assword is the key `password`.
     return [unquote(part.partition("=")[0]) for part in query_text.split("&") if part]

@@ -53,6 +53,7 @@ def to_encoding(value: object) -> str:
         encoding = codecs.lookup(text).name
     except (LookupError, ValueError):
         encoding = ""
+    # UTF-8 is read with and without a byte order mark.
     encoding = UTF_8 if encoding == "utf-8-sig" else encoding
     if encoding not in ENCODINGS:
         refuse(
@@ -95,6 +96,7 @@ def to_line_numbers(value: object) -> object:
 def to_header(value: object) -> int | str:
     """Return the number of the header's line, or a name that only the header has."""
     text = to_text(value)
+    # `isdecimal` is also true for digits of other scripts, which may be the name of a column.
     if not text.isascii() or not text.isdecimal():
         return text
     number = to_int(text)

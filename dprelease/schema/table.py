@@ -253,6 +253,7 @@ class Table(Model):
                 refuse("DP-DECL-003", problem=problem, spot=spot)
         for at, name in ids.items():
             named = self.columns.get(name or "")
+            # A float can't be an id: as such, 2^53 and 2^53 + 1 are one person.
             kept = isinstance(named, IntegerColumn | TextColumn) and is_stored(named)
             if name is not None and not kept:
                 refuse("DP-SCHEMA-008", column=name, spot=at)

@@ -88,6 +88,7 @@ def valid_parts(
     if len(tables) == len(names) > 0:
         findings += unknown_tables(document, tables)
     values = _values(document)
+    # Its limits are checked even if no query is valid.
     budget = _valid_budget(values)  # read it before a placeholder is filled in
     spec, dropped = _valid_release(
         document, values, tables, lost, Files(read, relative_finder(path.parent))
@@ -283,6 +284,7 @@ def _valid_queries(
 
 def _name_pattern(names: Iterable[str]) -> re.Pattern[str]:
     """Return a pattern that finds any of the names in a text; with no names it finds nothing."""
+    # Not \b, which finds no border beside a sign: names of columns may begin or end with one.
     names_escaped = (rf"(?<!\w){re.escape(name)}(?!\w)" for name in names if name)
     return re.compile("|".join(names_escaped) or r"$^")
 

@@ -37,6 +37,8 @@ def _read_changes(value: object, info: ValidationInfo) -> object:
             "`old` and `new`"
         )
         refuse("DP-DECL-003", problem=problem)
+    # Files are passed as pydantic's context, which models that are validated in Python code don't
+    # have.
     if not isinstance(info.context, Files):
         refuse("DP-DECL-003", problem="a file can be read only for a schema: write the codes")
     changes: dict[str, str] = {}

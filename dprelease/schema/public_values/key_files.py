@@ -52,6 +52,7 @@ class KeyValues(tuple[str, ...]):
 
 def _validate_values(value: object, handler: ValidatorFunctionWrapHandler) -> object:
     """Return values from a file as they are, a list of texts as a tuple, or validate."""
+    # They were checked when the file was read; pydantic would check millions of texts one by one.
     if isinstance(value, KeyValues):
         return value
     if isinstance(value, list) and {*map(type, value)} == {str} and are_valid_texts(value):
@@ -107,6 +108,8 @@ def values_of_file(spec: ValuesFrom, files: Files, within: Sequence[str]) -> Col
         large = files.large_file(spec.file)
         if large is not None:
             return _large_file_columns(large.content(), large.is_parquet, spec, within)
+        # Excel begins UTF-8 files with a byte order mark, which would become a part of the first
+        # name.
         text = files.text(spec.file, "utf-8-sig" if spec.encoding == UTF_8 else spec.encoding)
     except UnicodeError:
         _refuse_file(f"'{shorten(spec.file)}' is not in the encoding {spec.encoding}")
@@ -175,6 +178,7 @@ def _columns_to_read(header: Sequence[str], spec: ValuesFrom, within: Sequence[s
     if not header:
         _refuse_file("its first line has no column names")
     if len(header) == 1 and header[0] != named:
+        # The header of a file without one is a row, so errors name the sign alone.
         sign = next((sign for sign in DELIMITERS if sign in header[0]), None)
         if sign is not None:  # the whole line would silently become a single column
             _refuse_file(
@@ -282,6 +286,7 @@ def _texts(column: pa.Array) -> list[str]:
         column = column.cast(pa.string())
     elif not pa.types.is_string(kind):
         _refuse_file("one of its columns contains neither texts nor whole numbers")
+    # An empty CSV cell of a text column is an empty text in Arrow; only Parquet files have nulls.
     if column.null_count:
         _refuse_file("one of its values is missing")
     texts: list[str] = column.to_pylist()
@@ -308,7 +313,10 @@ def _csv_columns(
         read_options=arrow_csv.ReadOptions(block_size=READ_AT_ONCE),
         parse_options=arrow_csv.ParseOptions(delimiter=spec.delimiter),
         convert_options=arrow_csv.ConvertOptions(
-            column_types=kinds, include_columns=columns_to_read
+            # Without types, Arrow infers them from the first block: the code 007 would become the
+            # number 7.
+            column_types=kinds,
+            include_columns=columns_to_read,
         ),
     )
     yield from (batch.columns for batch in reader)

@@ -98,6 +98,7 @@ def relative_finder(folder: Path) -> Find:
         try:
             return (path, False) if path.stat().st_size > MOST_LISTED else None
         except (OSError, ValueError):
+            # A path that is no path at all, such as one with NUL, raises ValueError.
             return None  # reading the file as a text will report the error
 
     return find

@@ -127,6 +127,7 @@ def listed_values(
         if within:
             for areas in listed[1 : 1 + len(within)]:
                 refuse_repeated_values(listed[0], areas, of_file=True)
+            # Only now: a value in two areas is a mistake, and a repeated row is none.
             listed = without_repeated_rows(listed)
         if spec.labels is not None:
             rows = zip(*listed, strict=True)

@@ -30,6 +30,7 @@ _CODE_SCHEMA = {"type": ["string", "number"]}
 
 def _to_code(value: object) -> str:
     """Return a code as text; a Python float becomes its shortest decimal."""
+    # YAML has no floats here, because scalars stay texts; declarations in Python have them.
     return repr(value) if isinstance(value, float) else to_text(value)
 
 
@@ -128,6 +129,8 @@ def check_date_codes(codes: Sequence[str], layout: str, name: str, fill: str = D
         if counted_time(layout) is not None and number_of(code) is not None:
             continue
         day = day_of(code, layout)
+        # Codes of days consist of nines or zeros; any other text with digits looks like a
+        # misspelled day.
         if day is None and not {c for c in code if c.isdigit()} <= {"0", "9"}:
             _refuse_unreadable(code, f"a date in the format {layout} or 2024-12-31", name)
         if day is not None and day.isoformat() == fill:

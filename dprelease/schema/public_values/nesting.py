@@ -128,6 +128,7 @@ def nested_columns(columns: Mapping[str, ColumnT]) -> Iterator[tuple[str, Catego
 
 def _higher_levels_first(inner: Mapping[str, CategoryColumn]) -> list[str]:
     """Return the names of nested columns, each after the columns within which it lies."""
+    # A level is sorted by the positions of the areas above it, which must have their final order.
     order = TopologicalSorter({name: column.within for name, column in inner.items()})
     try:
         return [name for name in order.static_order() if name in inner]

@@ -78,6 +78,7 @@ class Computable(Documented):
     @property
     def signs(self) -> tuple[str, ...]:
         """All signs that are removed, the longest first."""
+        # Otherwise `r` would be removed from `rev`, and leave `ev`.
         return tuple(sorted({*self.strip, *self.marks}, key=lambda sign: (-len(sign), sign)))
 
 
@@ -89,6 +90,7 @@ class WithNegativeForms(Computable):
 
 def stripped(text: str, signs: Sequence[str]) -> str:
     """Return a text without the signs, and the white space, around it."""
+    # The same white space as `BLANKS`, in the spelling of Python's patterns.
     blank = r"[\s\x0b\u00a0\u2009\u202f\ufeff]"
     either = "|".join([blank, *map(re.escape, signs)])
     return re.sub(f"^(?:{either})+|(?:{either})+$", "", text)

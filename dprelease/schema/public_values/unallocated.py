@@ -99,6 +99,7 @@ class Allocatable(Filled):
         if "within" in raw and (fill, others) != (UNALLOCATED, UNALLOCATED):
             problem = "a category within another one can't have `fill` or `others` as well"
             refuse("DP-DECL-003", problem=problem, key="unallocated")
+        # `nulls` is the former name of `fill`, and both together would be refused.
         rest = {key: value for key, value in raw.items() if key != "nulls"}
         return {**rest, "fill": fill, "others": others}
 

@@ -55,6 +55,7 @@ def all_differ(values: Sequence[str]) -> bool:
     """
     if len(values) < MANY:
         return len(set(values)) == len(values)
+    # Imported late: most declarations have few values, and need no NumPy.
     import numpy as np
 
     hashes = np.fromiter(map(hash, values), np.int64, len(values))

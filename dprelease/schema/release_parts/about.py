@@ -30,6 +30,7 @@ def to_period(text: str) -> str:
     try:
         days = [_first_and_last_day(*part.groups()) for part in parts if part is not None]
     except ValueError:
+        # Of a month or a day that does not exist.
         days = []
     if len(days) != len(parts) or len(days) > 2 or days[0][0] > days[-1][1]:
         problem = "it must be a period such as 2024, 2024-03, 2024-03-31 or 2023-07/2024-06"

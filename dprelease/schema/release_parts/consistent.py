@@ -143,5 +143,6 @@ def _expand_boolean(value: object) -> object:
 
 
 Consistent = Annotated[
+    # `true` stands for a mapping without keys.
     ConsistentSpec | None, BeforeValidator(_expand_boolean), ShortForm({"type": "boolean"}), Field()
 ]

@@ -41,6 +41,7 @@ def with_defaults(
     if not isinstance(name, str):
         return document
     place = document.place(KEY)
+    # In the same folder, relative paths mean the same in both files.
     if "/" in name or "\\" in name or name in ("", ".", "..", document.path.name):
         raise DeclarationError("DP-VAR-009", place=place, name=name[:100])
     other = parse_yaml(_read_shared_keys(name, read, place), document.path.parent / name)

@@ -268,6 +268,7 @@ def _part_of(budget: BudgetSpec, share: Fraction, *, is_choice: bool = False) ->
         changes["rho"] = budget.rho * share
     if is_choice:
         changes["tables"] = {}
+        # The choice is an exponential mechanism, whose guarantee is pure.
         if budget.rho is None:
             changes["delta"] = Fraction(0)
     return budget.model_copy(update=changes)

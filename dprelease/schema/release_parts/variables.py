@@ -177,6 +177,7 @@ def fill_variables(
     document: Document, variables: Variables, places: Mapping[KeyPath, str]
 ) -> Document:
     """Return a document with its variables filled in; errors are added to its findings."""
+    # Keys that come from `defaults` are not in the text of this file.
     if not document.borrowed and "${" not in document.text:
         return document
     findings = dict(document.findings)
@@ -189,6 +190,7 @@ def fill_variables(
             return [fill_value(inner, (*keys, i)) for i, inner in enumerate(value)]
         if value is None or MARK.search(value) is None:
             return value
+        # The YAML reader reports every ${...} as an unsupported placeholder (DP-YAML-008).
         earlier = findings.pop(keys, None)
         text, error = _fill_text(value, keys, document, variables, places)
         if error is not None:
@@ -276,6 +278,8 @@ def _sql_literal(value: str, kind: str) -> str:
     if kind in FORMS:
         # without the space, two minus signs would start a comment
         return f" {value}" if value.startswith("-") else value
+    # Doubled quotes: otherwise a value could end its literal, and go on with a condition of its
+    # own.
     quoted = "'" + value.replace("'", "''") + "'"
     return f"DATE {quoted}" if kind == "date" else quoted
 
@@ -292,6 +296,7 @@ def _are_single_tokens(text: str, spots: list[tuple[int, int]]) -> bool:
     begins = {token.start: i for i, token in enumerate(tokens)}
     ends = {token.end + 1 for token in tokens}
     for start, end in spots:
+        # The space in front of a negative number belongs to no token.
         first = begins.get(start + text[start:end].startswith(" "))
         is_alone = re.match(r"[\w.'\"$]", text[end:]) is None
         if first is None or end not in ends or not is_alone:

@@ -24,6 +24,7 @@ class Iceberg(SourceType):
     def table_folder(self, path: str) -> str:
         """Return the folder above `metadata` for the path of a metadata file, or the path."""
         is_file = path.endswith(ICEBERG_SUFFIXES)
+        # Metadata files lie in the folder `metadata` of their table.
         return os.path.join(os.path.dirname(path), os.pardir) if is_file else path
 
 

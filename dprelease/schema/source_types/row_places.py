@@ -92,6 +92,7 @@ def _places_of_path(folder: Path, source: Source) -> set[RowPlace]:
         path = unquote(address.path)
     path = os.path.normpath(folder / path)
     files = {RowPlace("file", one, part) for one in _files(path)}
+    # By its path as well, for a file that does not exist yet.
     return {RowPlace("path", (path,), part), *files}
 
 
@@ -102,6 +103,7 @@ def _uri_place(uri: str, part: str | None) -> RowPlace:
     host = address.netloc.lower()
     if scheme in DEFAULT_PORTS:
         server, _, port = host.rpartition("@")[2].partition(":")
+        # The same server without a port and with its default port must be the same place.
         is_default = not port.isdecimal() or int(port) in DEFAULT_PORTS[scheme]
         host = server if is_default else f"{server}:{port}"
     whole = os.path.normpath(f"/{unquote(address.path)}").lstrip("/")
@@ -125,4 +127,5 @@ def _files(path: str) -> Iterator[tuple[int, int]]:
             except (OSError, ValueError):
                 continue  # a file that is not there is found missing when it is read
             if not os.path.isdir(file):
+                # Not the path: links and hard links are other paths of the same file.
                 yield status.st_dev, status.st_ino

@@ -381,6 +381,7 @@ def _with_shared(file: object, shared: Mapping[str, object]) -> object:
         return file
     path, form = file.get("path"), file.get("format", shared.get("format"))
     known = {"path": path if isinstance(path, str) else None, "format": form}
+    # Not validated: only the ending of the path is needed here, and the file's errors come later.
     kind = Source.model_construct(**known).kind if form in SOURCE_TYPES or not form else None
     allowed = source_type(kind).options if kind in SOURCE_TYPES else ()
     return {key: one for key, one in shared.items() if key in allowed or key not in OPTIONS} | {

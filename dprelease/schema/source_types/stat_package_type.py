@@ -12,6 +12,7 @@ class StatPackage(SourceType):
     name = "stat_package"
     label = "a file of SPSS, Stata or SAS"
     suffixes = (".sav", ".zsav", ".dta", ".sas7bdat", ".xpt")
+    # Old files of these programs don't say which encoding their texts have.
     options = ("encoding", "nulls", *MAPPING_OPTIONS, *TIME_OPTIONS)
     has_texts_for_booleans = True
     comparisons = BY_CHARACTERS

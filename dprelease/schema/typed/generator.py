@@ -60,6 +60,7 @@ def _definition(name: str, model: Schema) -> str:
     for key, one in model["properties"].items():
         kind = OVERRIDES.get((name, key)) or _type(one)
         fields[key] = f"Required[{kind}]" if key in required else kind
+    # `from` is a keyword of Python, which the class form of a TypedDict can't have as a field.
     if any(keyword.iskeyword(key) for key in fields):
         lines = [f'{name} = TypedDict("{name}", {{']
         lines += [_wrapped(f'"{key}": {kind},') for key, kind in fields.items()]

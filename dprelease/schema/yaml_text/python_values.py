@@ -58,11 +58,13 @@ def _plain(value: object, keys: KeyPath) -> Plain | bool:
     if len(keys) > DEPTH_LIMIT:
         place = Place(key=dotted_path(keys[:3]))
         raise DeclarationError("DP-YAML-006", place=place, limit=DEPTH_LIMIT, nodes=NODE_LIMIT)
+    # By the method, so that none of these libraries has to be imported.
     if hasattr(value, "tolist"):  # NumPy arrays and scalars, pandas Series and Index
         value = value.tolist()
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
+        # `str(value)` of an enumeration is its name, such as Kind.TEXT.
         text = str.__str__(value)  # a subclass, such as an enumeration, as plain text
         if any(0xD800 <= ord(letter) <= 0xDFFF for letter in text):
             problem = "the text has half of a surrogate pair, which UTF-8 can't hold"

@@ -129,12 +129,16 @@ def _checked_events(text: str, where: Place) -> list[yaml.Event]:
     depth = documents = 0
     events: list[yaml.Event] = []
     try:
+        # Events, and not values: the loader would resolve `no` to false, and drop the lines of
+        # keys.
         for event in yaml.parse(text, Loader=yaml.CSafeLoader):
             events.append(event)
             if not isinstance(event, yaml.ScalarEvent):  # most events are scalars
                 documents += isinstance(event, yaml.DocumentStartEvent)
                 depth += isinstance(event, yaml.CollectionStartEvent)
                 depth -= isinstance(event, yaml.CollectionEndEvent)
+            # Refused while events arrive, so that neither memory nor the recursion of the builder
+            # can run out.
             if depth > DEPTH_LIMIT or len(events) > NODE_LIMIT:
                 raise _nesting_error(where)
             if isinstance(event, yaml.NodeEvent) and _is_special(event):
