@@ -190,6 +190,7 @@ def answer_sql(
     queries = [
         resolve(core, _declared_columns(core.columns, plain)) for core in split.cores.values()
     ]
+    # With empty public tables, so that neither an invalid statement nor EXPLAIN reads a file.
     try_statement(queries, split, {**blank_public_tables(session.tables, split), **keys.tables})
     plan, price = plan_and_cost(session, queries, plain)
     if is_explained:
@@ -257,6 +258,7 @@ def _table_of_rows(rows: RowSelection) -> Table:
     """Return the declared table with the computed columns of some rows."""
     table = rows.session.table
     values: dict[str, Plain] = {"from": table.name, "columns": {"n": {"count": "*"}}}
+    # Without a text, errors name the key, and no line of a file that does not exist.
     document = Document(Path("question"), "", {**values, "derive": dict(rows.derived)}, {})
     spec = validate(QuerySpec, document, Files(relative_reader(Path())))
     return table.model_copy(update={"columns": {**table.columns, **spec.derive}})
@@ -277,6 +279,7 @@ def _engine_of_all(
     """
     session = rows.session
     if any(query.join is not None for query in queries):
+        # The session's engine has only its own table, so a join needs an engine of its own.
         own = {session.table.name: session._snapshot(rows.token)}
         with open_engines(queries, {**frames, **own}) as engines:
             yield engines

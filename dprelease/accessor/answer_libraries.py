@@ -19,6 +19,7 @@ Library = Literal["pandas", "polars", "pyarrow"]
 
 def library_of(frame: object) -> Library:
     """Return the library whose frames answers are: that of the frame, pandas for all others."""
+    # By name: a library that is not imported can't have made the frame.
     module = type(frame).__module__.partition(".")[0]
     if module == "polars":
         return "polars"
@@ -74,6 +75,8 @@ def flat_frame(answer: pd.DataFrame) -> pd.DataFrame:
     for name, part in zip(taken, columns, strict=True):
         column: Any = part
         is_interval = isinstance(column.dtype, pd.IntervalDtype)
+        # Arrays, because pandas would align series by their index. Arrow has intervals only as an
+        # extension type of pandas, which polars shows as a struct.
         cells[name] = (column.astype(str) if is_interval else column).array
     return pd.DataFrame(cells)
 
@@ -90,6 +93,7 @@ def _flat_table(answer: pd.DataFrame) -> pa.Table:
     import pyarrow as pa
 
     table = pa.Table.from_pandas(flat_frame(answer), preserve_index=False)
+    # Arrow gives a column without any value the type null, which would differ between answers.
     kinds = [pa.string() if pa.types.is_null(kind) else kind for kind in table.schema.types]
     fields = zip(table.schema.names, kinds, strict=True)
     return table.cast(pa.schema(list(fields)))

@@ -54,8 +54,10 @@ def without_numpy_scalars(value: Any) -> Any:
     kind = getattr(getattr(value, "dtype", None), "kind", "")
     if not _is_scalar(value) or kind not in ("b", "i", "u", "f", "M"):
         return value
+    # Nanoseconds would become an integer, because Python has no finer times than microseconds.
     if kind == "M":  # the item of finer units than microseconds would be an integer
         return value.astype("M8[us]").item()
+    # The item of np.float32(0.1) is 0.10000000149011612.
     return float(str(value)) if kind == "f" else value.item()
 
 
@@ -187,6 +189,7 @@ def _first_contained_column(parts: Any) -> object | None:
 
 def _is_column(value: object) -> bool:
     """Return whether the value is list-like and from one of the libraries; scalars are not."""
+    # Also of a subclass, such as a frame of geopandas.
     kinds = type(value).__mro__
     known = any(kind.__module__.partition(".")[0] in LIBRARIES for kind in kinds)
     return known and hasattr(value, "__len__") and not _is_scalar(value)

@@ -116,6 +116,7 @@ class Questions(RowQuestions):
         refuse_data_arguments(self, {"by": by})
         keys = tuple(key_names(by))
         rows = self._selection()
+        # The shapes of groups are made with pandas.
         in_pandas = SelectedRows(replace(rows, library="pandas"))  # groups convert their answers
         return GroupBy(in_pandas, keys, as_index, rows.library)
 
@@ -266,6 +267,8 @@ class DpAccessor(Questions):
         if token is None:
             raise SessionError("DP-SESSION-001")
         session = session_of(token)
+        # A pandas or polars frame may have been changed or filtered in place since it was
+        # registered.
         if is_changeable(self._frame):
             self._refuse_changed_rows(session, token)
         return RowSelection(session, token, library=self._library())
@@ -283,6 +286,8 @@ class DpAccessor(Questions):
 def register_with_polars() -> None:
     """Register `frame.dp` for the frames of polars, if polars is imported."""
     api = getattr(sys.modules.get("polars"), "api", None)
+    # Polars warns if a namespace is registered twice. It is not imported here, because that takes
+    # long.
     if api is not None and not hasattr(sys.modules["polars"].LazyFrame, "dp"):
         api.register_dataframe_namespace("dp")(DpAccessor)
         api.register_lazyframe_namespace("dp")(DpAccessor)

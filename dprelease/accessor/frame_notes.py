@@ -25,6 +25,7 @@ ATTRIBUTE = "dprelease_answer"
 SQL_ATTRIBUTE = "dprelease"
 """The note of an answer of `dprelease.sql`, with the same values."""
 
+# Keyed by id, because frames of polars have no hash, which a WeakKeyDictionary needs.
 _NOTES: dict[int, tuple[Callable[[], object], dict[str, object]]] = {}
 
 
@@ -39,6 +40,7 @@ def note_of(frame: object, name: str) -> object | None:
             details: object = json.loads(stored)
             return details
     held, notes = _NOTES.get(id(frame), (lambda: None, {}))
+    # Python reuses the id of an object that is gone.
     return notes.get(name) if held() is frame else None
 
 

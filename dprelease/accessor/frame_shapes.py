@@ -90,6 +90,7 @@ def _group_numbers(answer: pd.DataFrame, keys: list[str]) -> Integers:
 
 def _sorted_in_groups(shown: pd.DataFrame, group: Integers) -> pd.DataFrame:
     """Return the rows in descending order of their first column in each group."""
+    # `lexsort` is stable: equal counts stay in declared order, which says nothing about the data.
     return shown.iloc[np.lexsort((-shown.iloc[:, 0].to_numpy(), group))]
 
 
@@ -105,12 +106,15 @@ def proportions(
 
     group = _group_numbers(answer, keys[:-1])
     counts = answer.iloc[:, len(keys)].to_numpy().astype(np.float64)
+    # Selected private keys are those with large counts, so the noise of the published ones is
+    # biased.
     factor = math.inf if noise is None else margin_factor(noise)
     found = share_estimates(counts, group, factor)
     numbers = {"proportion": found.values, "lower": found.lower, "upper": found.upper}
     shown = pd.concat([answer[keys], pd.DataFrame(numbers, index=answer.index)], axis=1)
     shown.columns = pd.Index([*keys, *(unused_name(name, keys) for name in numbers)])
     shown = shown.set_index(keys if len(keys) > 1 else keys[0])
+    # pandas drops the attributes when it joins columns.
     shown.attrs = answer.attrs
     return _sorted_in_groups(shown, group) if sort else shown
 
@@ -186,6 +190,7 @@ def histogram(
     bands = str(answer.columns[len(keys)])
     labels = CutColumn.model_validate({"cut": column, "edges": ends, "closed": side}).values
     whole = all(re.fullmatch(r"[+-]?[0-9]{1,18}", edge) for edge in edges)
+    # pandas makes intervals of integers, such as [0, 18), only from integers.
     breaks = [int(end) if whole else float(end) for end in ends]
     intervals = pd.IntervalIndex.from_breaks(breaks, closed=side)  # type: ignore[call-overload]
     positions = {label: i for i, label in enumerate(labels)}

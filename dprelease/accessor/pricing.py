@@ -82,6 +82,7 @@ def private_keys_of(session: Session, options: Options) -> Plain:
     """Return the declaration of private keys, as in a release file; "false" for public keys."""
     if not options.get("private_keys"):
         return "false"
+    # The optimal selection has no rho, so a session in rho needs noise that has one.
     return {"mechanism": "auto" if session.budget.rho is None else "gaussian_threshold"}
 
 
@@ -154,6 +155,8 @@ def charge_before_answer(
             yield
             ledger.commit(reservation, "")
     except BaseException:
+        # Nothing was read, and the ledger has released its reservation: the session gives its
+        # charge back.
         if session_state.charge is ChargeState.SPENT and state.charge is ChargeState.NONE:
             session._refund(price)
         raise

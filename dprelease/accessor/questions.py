@@ -144,6 +144,7 @@ class QueryMethods:
 
         def __getattr__(self, name: str) -> NoReturn:
             """Raise UnavailableError DP-SESSION-023, which is also an AttributeError."""
+            # Python and notebooks look such names up, and expect a plain AttributeError.
             if name.startswith("_"):
                 raise AttributeError(name)
             self._refuse(name)

@@ -95,6 +95,7 @@ def _refuse_other_polars_rows(frame: pl.DataFrame, known: pl.DataFrame, declared
             if name not in known.columns:
                 raise SessionError("DP-SESSION-010", column=name)
             one, other = frame.get_column(name), known.get_column(name)
+            # In polars, NaN equals NaN, and null equals null.
             if not one.equals(other, check_dtypes=True):
                 raise SessionError("DP-SESSION-002")
 
@@ -103,6 +104,7 @@ def _refuse_other_tables(table: pa.Table, known: pa.Table) -> None:
     """Raise unless an Arrow table has the values of another one, whatever stored them as texts."""
     if table.num_rows != known.num_rows:
         raise SessionError("DP-SESSION-002")
+    # The name of the empty column of a table that has no declared column.
     names = [name for name in table.column_names if name != "dp_row"]
     for name in names:
         if name not in known.column_names:

@@ -46,6 +46,7 @@ class RowSelection:
             for name, column in table.columns.items()
             if isinstance(column, IntegerColumn | NumberColumn)
             and column.lattice is not None
+            # Statistics of ids mean nothing, and would cost budget.
             and name != table.unit.id
         ]
 

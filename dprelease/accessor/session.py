@@ -85,6 +85,8 @@ class ReusedEngine:
         if self._opened is None:
             stack = ExitStack()
             engine = stack.enter_context(open_duckdb(self._declared, self._frame))
+            # Closed when the session is collected, or at the end of the process, whichever comes
+            # first.
             self._opened = engine, weakref.finalize(self, stack.close)
         return self._opened[0]
 
@@ -95,6 +97,7 @@ class ReusedEngine:
             opened[1]()
 
 
+# Weak, so that a session ends with the last variable that holds it; frames hold only a token.
 _LIVE: weakref.WeakValueDictionary[str, Session] = weakref.WeakValueDictionary()
 
 
@@ -256,6 +259,7 @@ class Session(Summarized):
         self.budget = declared_spending("A session", epsilon, self.delta, rho)
         signing = None if key is None else signing_key_of(key)
         self.ledger = None if ledger is None else Ledger(ledger, signing)
+        # A ledger finds a table by its owner and its name.
         if self.ledger is not None and self.table.owner is None:
             raise DeclarationError("DP-RELEASE-011", name=self.table.name)
         self._spent = self.budget - self.budget
@@ -264,6 +268,7 @@ class Session(Summarized):
         self._first = ""
         self._lock = threading.Lock()
         self._maker = Maker()
+        # By name, because that module imports this one.
         importlib.import_module("dprelease.accessor.frame").register_with_polars()
 
     @property
@@ -325,6 +330,8 @@ class Session(Summarized):
         with self._lock:
             if self._first and not vouched:
                 return None
+            # Random, because frames carry it: one that another process pickled has no token of this
+            # session.
             token = Entropy().words(2).tobytes().hex()
             self._frames[token] = attempt(
                 self.declared, lambda: snapshot_of(frame, self.declared.rows)

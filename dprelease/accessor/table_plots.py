@@ -39,6 +39,7 @@ def plot_margins(frames: Mapping[str, pd.DataFrame], column: str, axes: Axes | N
     if axes is None:
         from matplotlib.figure import Figure
 
+        # Not pyplot, which would keep every figure in memory until it is closed.
         axes = Figure(figsize=(7.0, 4.5), layout="constrained").add_subplot()
     ends: list[tuple[float, float, str]] = []
     for name, frame in frames.items():

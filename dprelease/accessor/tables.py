@@ -268,6 +268,7 @@ def _planned_tables(
     _ = budget_of(session, options)
     declaration = _declaration_of_tables(rows, columns, keys, options)
     consistent = declaration.spec.queries[NAME].consistent
+    # Exact values outside the guarantee must be recorded in a manifest, which sessions don't have.
     if consistent is not None and consistent.invariants:
         raise QueryError("DP-CONSIST-007", place=Place(key="consistent.invariants"))
     queries = resolve(declaration)

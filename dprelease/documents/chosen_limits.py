@@ -109,12 +109,14 @@ def _published_limit(folder: Path, choice: LimitChoice) -> int:
     found: list[object] = []
     try:
         path = folder / formats.table_file_name(choice.name)
+        # The number of rows is in the footer: a forged table with billions of rows is not read.
         if formats.PUBLISHED_FORMAT.shape(path)[1] == 1:
             table = formats.PUBLISHED_FORMAT.read(path, [choice.limit])
             found = table.column(choice.limit).to_pylist()
     except (pa.ArrowException, KeyError, UnicodeDecodeError):
         found = []
     match found:
+        # In Python, True is an integer.
         case [int(value)] if not isinstance(value, bool) and 1 <= value <= choice.up_to:
             return value
     raise ValueError("it publishes no possible limit")
@@ -124,6 +126,7 @@ def _guarantee(record: GuaranteeRecord) -> Guarantee:
     """Return the recorded guarantee of a release of limits, whose epsilon is pure."""
     numbers = (record.epsilon, record.pure_epsilon or "inf", record.rho or "0")
     try:
+        # NaN is refused as well: it compares as false.
         if not all(0.0 <= float(number) <= HIGHEST_COST for number in numbers):
             raise ValueError("a cost is out of range")
         return Guarantee(

@@ -154,6 +154,7 @@ class ColumnMetadataBuilder:
                 label=self._column_label(declared, columns),
                 description=self.texts(declared.description),
                 footnotes=self.several_texts(declared.footnotes),
+                # The values of private keys are only those that were found, and the table has them.
                 codes=None if query.private is not None else self._code_list(key, declared),
             )
 

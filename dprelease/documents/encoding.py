@@ -25,6 +25,7 @@ A text that is longer becomes a piece by itself, because joining it to others wo
 
 def encoded_pieces(record: dict[str, Any]) -> Iterator[bytes]:
     """Yield the only encoding of a manifest in pieces: sorted keys, two spaces, UTF-8, newline."""
+    # NaN and infinity are no JSON, and two parsers may read them differently.
     encoder = json.JSONEncoder(sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
     held: list[str] = []
     letters = 0
@@ -41,6 +42,7 @@ def encoded_pieces(record: dict[str, Any]) -> Iterator[bytes]:
 def digest_of(record: dict[str, Any]) -> str:
     """Return the SHA-256 of a manifest's encoding without its key `digest`."""
     digest = hashlib.sha256()
+    # The digest can't cover itself.
     for piece in encoded_pieces({key: value for key, value in record.items() if key != "digest"}):
         digest.update(piece)
     return digest.hexdigest()

@@ -160,6 +160,7 @@ class FileDigest:
     def blank(cls, parts: Parts | None) -> FileDigest:
         """Return a placeholder that is as long as any real digest and number of rows."""
         if parts is None:
+            # The digest of one file has a fixed length.
             return cls("", 0)
         names = files_of_parts(parts)
         return cls.of([PartRecord(name=name, rows=0, sha256="0" * 64) for name in names])

@@ -219,6 +219,7 @@ def label_with_confidence(
     labels = {}
     for tag, text in label.items():
         sentence = in_language(words, tag)
+        # English is the only one of the seven languages that writes decimals with a point.
         number = percent if sentence is words[ENGLISH] else percent.replace(".", ",")
         clipped = _clipping_text(limits, tag, unit)
         labels[tag] = f"{text}, {sentence.format(confidence=number)}{clipped}"

@@ -15,6 +15,7 @@ def listed_files(record: Mapping[str, Any]) -> dict[str, str]:
 
     Raises KeyError, TypeError or AttributeError if `record` is not a manifest.
     """
+    # Manifests of older versions lack the keys that are read with a default.
     exported = [file for export in record.get("exports", ()) for file in export["files"]]
     tables = [one for file in record["files"] for one in _digests_of(file).items()]
     listed = {str(file["name"]): file["sha256"] for file in exported} | dict(tables)
@@ -30,6 +31,7 @@ def listed_files(record: Mapping[str, Any]) -> dict[str, str]:
     chosen = {f"{limits['folder']}/{name}": digest for name, digest in limits["files"].items()}
     truth = [*rehearsal.get("truth", ()), *rehearsal.get("messages", ())]
     true_values = {one["name"]: one["sha256"] for one in truth}
+    # The last one wins: a name in two lists has the digest of the published file.
     return {**true_values, **copies, **named, **chosen, **listed}
 
 

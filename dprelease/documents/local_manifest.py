@@ -58,6 +58,7 @@ POST_PROCESSING = [
     "Published numbers are exact multiples of the declared step.",
 ]
 UNPROTECTED = [
+    # Neighbouring tables have the same number of records, so that number has no noise.
     "That a record is in the data, and the number of records.",
     "Several records about the same person: their guarantees add up.",
     "How long the run took, how much memory it used, and whether it ran out of resources.",

@@ -241,6 +241,8 @@ class ReleaseManifest(Part):
 
     def as_read(self) -> Self:
         """Return the manifest as a reader parses it, with the keys of all mappings sorted."""
+        # The encoding sorts keys, and exports follow the order of the manifest's mappings: made
+        # from the manifest in memory, they would differ from those that a verifier makes again.
         return self.model_validate(json.loads(canonical(self.to_json())))
 
     @property
@@ -271,6 +273,7 @@ class GuaranteedManifest(ReleaseManifest):
 
     def without_exports(self) -> Self:
         """Return the manifest from which exports are made, which lacks their entries."""
+        # The digest covers the entries of exports, which are known only when these are made.
         return self.model_copy(update={"exports": [], "digest": ""})
 
 

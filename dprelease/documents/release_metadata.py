@@ -88,6 +88,7 @@ class ReleaseMetadata:
     asked_by: Mapping[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
+        # A frozen data class can set its computed fields only in this way.
         object.__setattr__(self, "builder", ColumnMetadataBuilder(languages_of(self.spec)))
         object.__setattr__(self, "asked_by", self.spec.query_of_table)
 

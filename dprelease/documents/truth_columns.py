@@ -33,6 +33,7 @@ def truth_columns(keys: Iterable[str], published: Iterable[str]) -> TruthColumns
     gets an underscore.
     """
     columns = sorted(published)
+    # Readers of Parquet, such as DuckDB, find columns without regard to case.
     taken = {name.casefold() for name in (*keys, *columns)}
 
     def unused_name(name: str) -> str:

@@ -121,6 +121,7 @@ def matrices(
     import pandas as pd
 
     cells, size = len(answer), len(columns)
+    # The correlation of a column with itself is 1; covariances overwrite the diagonal.
     values = np.ones((cells, size, size))
     pairs = list(combinations(range(size), 2))
     for (i, j), name in zip(pairs, names[: len(pairs)], strict=True):
