@@ -68,6 +68,8 @@ class Cube:
         them have a row.
         """
         rows = next((f.rows for f in release.central.files if f.name == self.table.file), 0)
+        # Values from rows are in the order in which they appear, so with several keys the cells of
+        # rows don't ascend, as a list of all cells needs.
         ordered = len(self.table.keys) < 2 or all(key.codes for key in self.table.keys)
         return ordered and rows * len(self.numbers) * part >= cells
 
@@ -121,6 +123,7 @@ def _value_indices(column: pa.Array, values: Sequence[Any]) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    # Integer keys may have millions of values, of which no list is made.
     if isinstance(values, range) and values.step == 1:
         return column.to_numpy(zero_copy_only=False) - values.start
     places = pc.index_in(column, value_set=pa.array(list(values), type=column.type))

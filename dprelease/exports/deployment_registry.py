@@ -259,6 +259,7 @@ class _BlockTextDumper(yaml.SafeDumper):
 
 def _block_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
     """Return a text of several lines as a block scalar, and any other text as usual."""
+    # The registry shows these texts as Markdown, whose lines must stay lines.
     style = "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 

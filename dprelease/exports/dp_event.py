@@ -150,6 +150,7 @@ def dp_event(tree: Mapping[str, Any]) -> DpEvent:
 def _named_tuple(tree: Any) -> Any:
     """Return a tree as the named tuples from which dp-accounting builds its events."""
     if isinstance(tree, Mapping):
+        # dp-accounting imports the module that a tree names, so a file could run any code.
         if tree.get("module_name") != MODULE:
             raise ValueError("a tree has events of dp-accounting alone")
         values = {name: _named_tuple(value) for name, value in tree.items()}

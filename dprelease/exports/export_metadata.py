@@ -40,6 +40,8 @@ def _complete_outputs(families: Sequence[Family]) -> Iterator[tuple[str, int]]:
     for family in families:
         record = None if family.step is None else family.step.record(family.tables)
         wholes = record.whole_tables if isinstance(record, ConsistencyRecord) else []
+        # Only some cells of these integer tables are published, so their number of rows is not
+        # declared.
         few = {whole.name for whole in wholes if whole.cells != "all"}
         for output in family.outputs:
             named = {output.name, formats.table_file_name(output.name)}

@@ -28,6 +28,7 @@ class HtmlReport(Export):
 
 def _report_bytes(release: PublishedRelease) -> bytes:
     """Return the report on a release of tables or of single records."""
+    # Imported late, because formats are listed without Jinja2, which is an extra.
     from dprelease.documents.local_manifest import RecordsManifest
 
     if isinstance(release.record, RecordsManifest):

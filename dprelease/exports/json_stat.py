@@ -104,6 +104,7 @@ def _write_dataset(cube: Cube, release: PublishedRelease, file: TextIO) -> None:
         _write_items(file, "value", "{}", values)
     marked = (one for one in cube.observations(release, categories) if one.status)
     statuses = (f'"{one.place}": "{one.status}"' for one in marked)
+    # Most datasets have no status, and then need no such key.
     first = next(statuses, None)
     if first is not None:
         _write_items(file, "status", "{}", chain([first], statuses))

@@ -197,6 +197,7 @@ def _pivot_blocks(
     totals = _total_rows(layout, release, blocks * inner)
     codes = {code: i for i, code in enumerate(key.codes.values if key.codes else ())}
     for rows in long:
+        # The rows are in the order of the keys, so the key's value follows from the place of a row.
         spots = np.arange(rows.num_rows).reshape(-1, values, inner)
         each = [rows.take(pa.array(spots[:, i].ravel())) for i in range(values)]
         added = next(totals, None)

@@ -62,6 +62,7 @@ class Marginals(Export):
                 group.values |= keys
                 vector = f"{self.name}/{table.name.replace('/', '-')}-{column}.npy"
                 group.measurements.append(_measurement_json(vector, list(keys), measurement))
+                # Pickled arrays can run code when they are loaded.
                 np.save(folder / vector, _noisy_counts(release, table, column), allow_pickle=False)
                 files.append(vector)
         index = f"{self.name}/index.json"

@@ -21,6 +21,7 @@ def safe_names(texts: Iterable[str], other: str) -> list[str]:
     `other`: the prefix, before a number, of names for texts that are not valid names.
     """
     names: list[str] = []
+    # Some file systems ignore case.
     taken: set[str] = set()
     for i, text in enumerate(texts, 1):
         fits = re.fullmatch(NAME, text) and text.isascii() and text.casefold() not in RESERVED

@@ -19,6 +19,7 @@ RUNTIME: dict[str, Callable[[], str]] = {"zlib": lambda: zlib.ZLIB_RUNTIME_VERSI
 
 def export_format(name: str) -> Export:
     """Return the format of a listed name."""
+    # Only the formats that a release names are imported.
     export: Export = importlib.import_module(FORMATS[name]).EXPORT
     return export
 

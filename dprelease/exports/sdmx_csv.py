@@ -109,6 +109,7 @@ class _CubeRows:
             texts(batch.column(key.name))
             for key, texts in zip(self._cube.table.keys, self._key_texts, strict=True)
         ]
+        # A table without keys has one cell, and `zip` of nothing has none.
         cells = [list(cell) for cell in zip(*keys, strict=True)] or [[]] * batch.num_rows
         measured = [self._measure_fields(batch, value) for value in self._cube.values]
         for cell, *several in zip(cells, *measured, strict=True):

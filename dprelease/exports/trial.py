@@ -195,6 +195,7 @@ def blank_release(record: GuaranteedManifest, metadata: Metadata, folder: Path) 
         blank = _blank_table(table, suppressed_columns(published, table), most)
         (folder / table.file).parent.mkdir(parents=True, exist_ok=True)
         rows[table.file] = write_table(blank, folder / table.file)
+        # A number of rows that is not known before the run must not be known in the trial, either.
         known = None if table.rows is None else rows[table.file]
         tables.append(replace(table, rows=known))
     files = [
@@ -232,6 +233,7 @@ def _blank_keys(table: TableMetadata, most: int) -> dict[str, pa.Array]:
     lists = [_declared_values(key) for key in table.keys]
     total = math.prod(map(len, lists))
     number = min(total, most)
+    # Spread from the first cell to the last one, whose codes may be the longest.
     cells = [i * (total - 1) // max(1, number - 1) for i in range(number)]  # as long as allowed
     arrays, stride = {}, total
     for key, codes in zip(table.keys, lists, strict=True):

@@ -68,6 +68,7 @@ def _write_format(
         files = [ExportedFile(name=file, sha256=sha256_of(folder / file)) for file in written]
         return ExportRecord(format=name, files=files, packages=versions_of(export))
     except Exception as problem:
+        # A full disk is no fault of the format, and its own error says what to do.
         if isinstance(problem, OSError) and problem.errno in DISK_ERRORS:
             raise
         failure: DpReleaseError
@@ -75,6 +76,7 @@ def _write_format(
         if trial is None:
             failure = OutputError("DP-EXPORT-009", format=name, problem=spot)
         else:
+            # In a trial, all values are blank, so the message may be shown.
             cause, text = problem, str(problem).replace(f"{folder}/", "").rstrip(".")
             reason = f"{spot}: {text}" if text else spot
             failure = DeclarationError("DP-EXPORT-008", place=trial, format=name, problem=reason)

@@ -70,6 +70,7 @@ class ListedKey:
         return isinstance(other, ListedKey) and (self.name, self.codes) == (other.name, other.codes)
 
     def __hash__(self) -> int:
+        # Without the values, of which there may be millions; equal lists still have equal hashes.
         return hash((self.name, len(self.codes.values)))
 
 

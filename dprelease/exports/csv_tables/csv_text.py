@@ -47,6 +47,7 @@ def _batch_lines(batch: pa.RecordBatch) -> bytes:
     rows = pc.binary_join_element_wise(
         *fields, ",", null_handling="replace", null_replacement=nothing
     )
+    # RFC 4180 ends lines with CR and LF.
     ended = pc.binary_join_element_wise(rows, "", END)
     return "".join(ended.to_pylist()).encode()
 
@@ -78,5 +79,6 @@ def plain_texts(column: pa.Array) -> pa.Array:
         import pyarrow.compute as pc
 
         seconds = column.cast(pa.timestamp("s")).cast(pa.string())
+        # The type dateTime of XML Schema, which the metadata names, has a T.
         return pc.replace_substring(seconds, " ", "T")
     return column if pa.types.is_string(kind) else column.cast(pa.string())

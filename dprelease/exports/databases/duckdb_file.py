@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Setting = str | bool | int | float | list[str]
+# An export must not download an extension.
 CONFIG: dict[str, Setting] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -33,6 +34,7 @@ class DuckDBFile(Database):
         """Return the names of all tables and views of the schema `main`."""
         sql = (
             "SELECT table_name FROM information_schema.tables WHERE table_schema = 'main' "
+            # DuckDB also lists the tables of other databases that are attached.
             "AND table_catalog = current_database()"
         )
         return {str(name) for (name,) in self.run(sql)}

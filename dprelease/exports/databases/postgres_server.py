@@ -39,7 +39,9 @@ class PostgresServer(Database):
         self._schema = schema
         with _refusals(UNREACHABLE):
             self._link: Any = dbapi.connect(address, autocommit=False)
+        # So that no function or operator in another schema can replace one of the system.
         self.run("SELECT set_config('search_path', 'pg_catalog', false)")
+        # Literals double their quotes alone; with this setting off, a backslash would be an escape.
         self.run("SELECT set_config('standard_conforming_strings', 'on', false)")
 
     def qualified(self, name: str) -> str:
@@ -93,4 +95,5 @@ def _refusals(reason: str = "the server refused it") -> Iterator[None]:
         code = getattr(problem, "sqlstate", None)
     if code in STATES:
         reason = f"{reason}: {STATES[str(code)]}"
+    # Outside of the handler, so that the message of the driver is not kept as a context.
     raise DatabaseError(f"{reason} (SQLSTATE {code})" if code else reason)

@@ -26,6 +26,7 @@ class SQLiteFile(Database):
 
     def __init__(self, path: str) -> None:
         with _refusals():
+            # Otherwise the module begins transactions by itself.
             self._link = sqlite3.connect(Path(path).absolute(), isolation_level=None)
             self._link.execute("BEGIN IMMEDIATE")
 
@@ -74,6 +75,7 @@ def _stored(column: pa.Array) -> list[Any]:
     import pyarrow as pa
 
     if pa.types.is_decimal(column.type):
+        # As a REAL, a decimal would be rounded to a float.
         return [None if value is None else f"{value:f}" for value in column.to_pylist()]
     if pa.types.is_temporal(column.type):
         return [None if value is None else value.isoformat() for value in column.to_pylist()]

@@ -96,6 +96,7 @@ def cells_of(
     at, columns = 0, cube.numbers
     total = len(columns) * math.prod(map(len, categories.values()))
     observations = cube.observations(release, categories)
+    # One iterator, repeated: each step takes as many observations as a row has.
     for row in zip(*[observations] * len(columns), strict=True):
         yield from (f'"{NO_ROW}"' for _ in range(at, row[0].place))
         reasons = {

@@ -151,6 +151,8 @@ class _PxFile:
         self._write_table(keywords)
         self._write_variables(keywords)
         self._write_measures(keywords)
+        # All cells are computed twice, because keywords about their dots come before them in the
+        # file.
         dots = {cell.strip('"') for cell in self._cells() if cell.startswith('"')}
         signs = {text: SIGNS[code] for code, text in DOTS.items()}
         self._write_notes(keywords, dots)

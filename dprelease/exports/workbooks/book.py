@@ -84,6 +84,7 @@ def fit_into_cell(text: str) -> str:
     if len(units) <= 2 * MOST_UTF16_UNITS:
         return text
     return (
+        # `ignore` leaves out half of a surrogate pair at the end.
         f"{units[: 2 * MOST_UTF16_UNITS - 2].decode('utf-16-le', 'ignore')}\N{HORIZONTAL ELLIPSIS}"
     )
 

@@ -37,6 +37,7 @@ class Excel(Workbooks):
                     return False
         except BadZipFile as problem:
             raise ValueError("no archive") from problem
+        # A forged workbook may be a small archive of gigabytes; the other one was made here.
         if sizes[0] > MOST_SIZE_RATIO * sizes[1]:
             return False
         return all(

@@ -95,6 +95,7 @@ class OpenDocumentBook(Book):
             "meta.xml": self._meta(),
         }
         with ZipFile(path, "w") as archive:
+            # The standard requires this part to be the first one, and not compressed.
             _write_part(archive, "mimetype", [MIMETYPE], ZIP_STORED)
             for name, pieces in parts.items():
                 _write_part(archive, name, pieces)
@@ -260,6 +261,7 @@ def _write_part(
 ) -> None:
     """Write a part of the archive, without time and system."""
     info = ZipInfo(name, EARLIEST)
+    # The same on all systems, so that the bytes don't depend on it.
     info.compress_type, info.create_system = compression, 0
     with archive.open(info, "w", force_zip64=compression != ZIP_STORED) as part:
         for piece in pieces:

@@ -94,6 +94,8 @@ class ExcelBook(Book):
         self._workbook = Workbook(self._stream, {**rows, "use_zip64": True})
         self._workbook.set_properties({"title": title, "author": author, "created": CREATED})
         self._workbook.set_custom_property("Language", language)
+        # An & begins a code in Excel's footers; cutting the title may have left half of a doubled
+        # one.
         self._footer = title.replace("&", "&&")[:MOST_FOOTER].rstrip("&")
         self._styles: dict[str | Look, Any] = {
             name: self._workbook.add_format(look) for name, look in STYLES.items()
@@ -152,6 +154,7 @@ class ExcelBook(Book):
         try:
             self._workbook.close()
         except FileCreateError as problem:
+            # XlsxWriter wraps the OSError, whose number says whether the disk is full.
             raise problem.args[0] from None
         path.write_bytes(self._stream.getbuffer())
 
