@@ -30,6 +30,8 @@ from dprelease.cli.process import prepare_process
 from dprelease.cli.reporting import Commands, PrintableUsageGroup, print_text, report_failures
 from dprelease.version import __version__
 
+# Commands import what they need when they run, so that `--help` loads neither pydantic nor an
+# engine.
 COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "check": releases.check,
     "plan": releases.plan,
@@ -60,6 +62,7 @@ def application() -> typer.Typer:
         help="Differentially private data releases.",
         no_args_is_help=True,
         add_completion=False,
+        # Typer's own tracebacks can show local variables, which may hold rows.
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )

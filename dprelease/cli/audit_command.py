@@ -72,6 +72,7 @@ def audit(
 
         declaration = load_declaration(release, parse_assignments(variables))
         if output is not None:
+            # Before the audit, because minutes of work would be lost otherwise.
             refuse_folder(output)
         with progress_bar(4) as progress:
             outcome = run_audit(

@@ -141,6 +141,7 @@ def _write_new_file(path: Path, text: str, *, is_confidential: bool) -> None:
     try:
         with path.open("x", encoding="utf-8") as file:
             if is_confidential:
+                # Before the first byte is written.
                 path.chmod(0o600)
             file.write(text)
     except FileExistsError:
@@ -185,6 +186,7 @@ def _sketch_schema(
         from dprelease.schema.source_files import source_of_path
 
         is_table = source_of_path(Path(source)).table_folder is not None
+        # Values of the first file alone would look like those of all files.
         if not is_table and not Path(source).is_file() and glob.glob(source):
             raise typer.BadParameter("--peek reads only one file: name one of them")
         from dprelease.scaffold.proposals import peeked_sketch

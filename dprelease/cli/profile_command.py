@@ -63,6 +63,7 @@ def profile(
             raise OutputError("DP-OUTPUT-005", name=plot.name, formats=", ".join(PICTURES))
         declaration = load_declaration(release, parse_assignments(variables))
         declaration = with_sources(declaration, parse_sources(source))
+        # Opened before rows are read, so that a path that can't be written costs no reading.
         with ExitStack() as files:
             written = (
                 None if output is None else files.enter_context(private_file(output, declaration))

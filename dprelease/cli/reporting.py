@@ -150,6 +150,8 @@ def print_text(text: str, *, end: bool = True) -> None:
     try:
         encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
         shown = printable(f"{text}\n" if end else text)
+        # A terminal with an old encoding can't show all characters, which is no reason to fail
+        # after a run.
         _write_all(shown.encode(encoding, "backslashreplace"), encoding)
     except (OSError, ValueError) as problem:  # the disk is full, or an end is closed
         reason = getattr(problem, "strerror", None) or "it is closed"
@@ -181,6 +183,7 @@ def _discard_output() -> None:
     """Redirect standard output to the null device, so that nothing is printed at exit."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
+        # Python flushes the stream at exit, and would print a second error.
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
 

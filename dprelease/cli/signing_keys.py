@@ -35,6 +35,7 @@ def key_of(path: Path | None, passphrase_file: Path | None) -> SigningKey | None
         return None
     from dprelease.signatures.keys import passphrase_from_file, read_key
 
+    # A job without a terminal must fail at once, and not wait for a passphrase.
     ask = _ask_passphrase if passphrase_file is None else passphrase_from_file(passphrase_file)
     return read_key(path, ask if passphrase_file is not None or _has_terminal() else None)
 

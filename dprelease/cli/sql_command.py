@@ -260,6 +260,7 @@ def _print_answer(
     tables += [f"'{name}' has declared values" for name in details.get("declared_keys", ())]
     shown = plan_text(answer) if is_explained else answer_text(answer)
     words = "\n\n".join([shown, words, *details["bounded_rows"], *tables])
+    # As objects, because a column of floats would turn None into NaN, which JSON does not have.
     known = answer.astype(object).where(answer.notna(), None).to_dict("records")
     rows = [{str(name): _json_value(value) for name, value in row.items()} for row in known]
     if options["output"] is None:

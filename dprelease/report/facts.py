@@ -173,6 +173,7 @@ class Facts:
         laws = {part.name: self.laws[name, part.name] for part in output.parts}
         if is_computed(output):
             margin = typical_margin(output, laws, 0.95)
+            # The error of a mean or quantile depends on the rows of its cell: 1000 as in plans.
             rows = None if output.form.on_lattice else 1000
             if margin is None:
                 return None

@@ -37,6 +37,7 @@ class Words:
         """Return a sentence with inserted values, each escaped unless it is trusted HTML."""
         safe = {
             place: value if isinstance(value, Markup) else printable_text(str(value), None)
+            # Labels and names come from declarations and from other people's manifests.
             for place, value in values.items()
         }
         return Markup(self.sentences[name]).format(**safe)
@@ -70,6 +71,7 @@ class Words:
         if short and "." in text:
             text = text.rstrip("0").rstrip(".")
         return self._localized_separators(
+            # A noisy number that rounds to zero must not be written as -0.
             "0" if text.strip("-0.,") == "" and decimals == 0 else text
         )
 

@@ -52,6 +52,7 @@ def label_of(facts: Facts, words: Words, names: Names) -> Label:
     limit, one_in = words.exactly(delta), ""
     if delta:
         one_in = words.number(float(f"{float(1 / delta):.3g}"))
+    # From 710 on, the result would be larger than any float.
     factor = math.exp(min(epsilon, 700.0))
     return Label(
         unit=context.protected_unit,

@@ -83,6 +83,7 @@ def _template_environment() -> Environment:
     environment = Environment(
         loader=FunctionLoader(_template_text),
         autoescape=True,
+        # A template that names an unknown part fails, and does not leave out a sentence silently.
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

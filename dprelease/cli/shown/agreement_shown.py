@@ -32,6 +32,8 @@ def family_errors(declaration: Declaration, plan: Plan) -> list[AgreedErrors]:
     from dprelease.documents.audits.audit_record import digest_of_declaration
     from dprelease.rehearsal.integer_errors import integer_table_errors
 
+    # Bits from the declaration alone: the counts are invented, and a plan must print the same
+    # errors again.
     found = integer_table_errors(plan, ReplayedBits(digest_of_declaration(declaration)))
     return [
         replace(

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dprelease.errors.printable import one_line
 
 GAP = "  "
+# A number stays with its percent sign.
 WORD = re.compile(r"\s+(?!%)")
 PIECE = re.compile(r"\s+(?!%)|(?<=[._/,-])(?=[^\W\d_])")
 BREAK_POINTS = re.compile(r"\s+(?!%)|(?=.)")

@@ -74,5 +74,6 @@ def _history(path: Path | None) -> History:
     """Return the history in a file, or in memory."""
     if path is None:
         return InMemoryHistory()
+    # Created here: the library would create a file that others can read.
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
     return FileHistory(str(path))

@@ -42,6 +42,7 @@ def bias_at_zero(mechanism: Mechanism) -> Sequence[tuple[int, float]]:
 
 def _tail_sum(mechanism: Mechanism, true: int, spread: float) -> float:
     """Return the sum of P(K <= -t - j) over j >= 1; for wide noise, over several steps at once."""
+    # An illustration for readers, and no bound: the trapezoid rule in floats is enough.
     piece = max(1, math.ceil(MOST_DEVIATIONS * spread / PIECES))
     added, j = 0.0, 1
     while j <= MOST_DEVIATIONS * spread + 1:

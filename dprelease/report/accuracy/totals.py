@@ -118,6 +118,7 @@ def _find_disagreements(release: ReleaseFiles, facts: Facts, pair: Pair) -> Iter
     sums = _sums_by_key(release, fine, keys, names)
     totals = _sums_by_key(release, coarse, keys, names)
     nothing = np.zeros(len(names))
+    # A total without finer rows, as with private keys, has parts that add up to 0.
     off = np.array([sums.get(cell, nothing) - total for cell, total in totals.items()])
     sizes = np.array(list(totals.values()))
     for place, column in enumerate(columns):

@@ -38,6 +38,7 @@ class TruthFiles:
         if not path.is_file():
             return None
         schema, rows = formats.PUBLISHED_FORMAT.shape(path)
+        # The published rows and the true ones are compared one by one.
         if rows != table.rows or not set(names) <= set(schema.names):
             return None
         batches = formats.PUBLISHED_FORMAT.batches(path, names)

@@ -94,6 +94,7 @@ def read_cells(release: ReleaseFiles, facts: Facts, table: TableMetadata, most: 
             rows += _rows_of(table, columns, batch)[: MOST_WHOLE - len(rows)]
             continue
         values = np.nan_to_num(to_floats(batch.column(first)), nan=-np.inf)
+        # Stable, so that the same release always gives the same page.
         largest = np.sort(np.argsort(-values, kind="stable")[:most])
         rows = _largest_rows([*rows, *_rows_of(table, columns, batch.take(largest))], most)
     return TableCells(table, columns, tuple(rows), size)
@@ -101,6 +102,7 @@ def read_cells(release: ReleaseFiles, facts: Facts, table: TableMetadata, most: 
 
 def _largest_rows(rows: Sequence[Row], most: int) -> list[Row]:
     """Return the rows with the largest first numbers, in their order."""
+    # By identity, because the hash of a row would be computed from all of its numbers.
     places = {id(row): i for i, row in enumerate(rows)}
     ordered = sorted(rows, key=lambda row: -(first_number(row) or 0.0))[:most]
     return sorted(ordered, key=lambda row: places[id(row)])

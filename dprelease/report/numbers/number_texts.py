@@ -90,6 +90,8 @@ class NumberTexts:
         decimals = self.one.column.decimals
         margin = number.margin
         if decimals is not None:
+            # Rounded up, so that the margin does not become narrower than it is; the tolerance is
+            # for margins that have these decimals already, but not as floats.
             margin = math.ceil(margin * 10**decimals - 1e-9) / 10**decimals
         elif margin != int(margin):
             margin = round_up_to_three_digits(margin)
