@@ -39,6 +39,7 @@ Class = TypeVar("Class", bound=type)
 def checked_methods(kind: Class) -> Class:
     """Decorate a class: its constructor and public methods are decorated by `checked_arguments`."""
     for name, member in list(vars(kind).items()):
+        # Methods that are wrapped already have checks of their own.
         is_public = name == "__init__" or not name.startswith("_")
         if is_public and inspect.isfunction(member) and not hasattr(member, "__wrapped__"):
             setattr(kind, name, checked_arguments(member))
@@ -163,6 +164,7 @@ def wrong_kind(value: object) -> str:
     kind = type(value).__name__
     if not isinstance(value, list | tuple):
         return kind
+    # Types alone: a value in a wrong argument may come from the data.
     items = sorted({type(one).__name__ for one in value})
     return f"a {kind} of {', '.join(items)}" if items else f"an empty {kind}"
 
@@ -204,6 +206,7 @@ TYPES: dict[str, tuple[str, Callable[[object], bool]]] = {
         lambda value: isinstance(value, str),
     ),
     "Path": ("a path", lambda value: isinstance(value, PathLike)),
+    # By the name of the type, so that NumPy's booleans fit without importing NumPy.
     "bool": ("True or False", lambda value: type(value).__name__ in ("bool", "bool_")),
     "int": (
         "a whole number below 2^62",

@@ -77,8 +77,11 @@ class DpReleaseError(Exception):
         self.column = None if fields.get("column") is None else str(fields["column"])
         self.cause = template.cause.format(**fields)
         self.fix = template.fix.format(**fields)
+        # The message in `args` is escaped, because a traceback prints it to the terminal.
         super().__init__(str(self))
 
+    # The default would call the class with the message alone, which has no code; workers of
+    # `multiprocessing` pickle exceptions.
     def __reduce__(self) -> tuple[Any, ...]:
         return (_restore_error, (type(self), dict(self.__dict__)))
 

@@ -1,10 +1,8 @@
 """Check the path arguments of people, before anything is read or charged.
 
-`Path("s3:
-
-bucket/out")` is the folder `out` in a folder `s3:` of the current folder. A release there would be
-charged, and lost for anyone who expects it in the bucket. `~` is a home folder for a shell and for
-Arrow, but not for the system. Arrow accepts only names in UTF-8.
+`Path("s3://bucket/out")` is the folder `bucket/out` in a folder `s3:` of the current folder. A
+release there would be charged, and lost for anyone who expects it in the bucket. `~` is a home
+folder for a shell and for Arrow, but not for the system. Arrow accepts only names in UTF-8.
 """
 
 from __future__ import annotations
@@ -45,6 +43,7 @@ def uri_fields(text: str) -> dict[str, Any] | None:
         return None
     scheme = begin[1]
     last = re.split(r"[?#]", text[begin.end() :])[0].rstrip("/").rpartition("/")[2]
+    # What stands in front of an @ may be a password.
     last = last.rpartition("@")[2][:100]
     parts_of_uri = OF_A_FILE if scheme.lower() == "file" else OF_A_STORE
     return {"uri": f"{scheme}://.../{last}", "scheme": scheme, "way": parts_of_uri}

@@ -102,6 +102,7 @@ class RunState:
         try:
             with reraise_handler_errors():
                 yield
+        # An interrupt needs the state most: the person must know whether to run again.
         except BaseException as problem:  # also catches an interrupt
             set_state = getattr(problem, "set_state", None)
             if set_state is not None:
