@@ -16,8 +16,8 @@ from dprelease.cli.reporting import (
     print_text,
     report_failures,
 )
-from dprelease.cli.shown.shown_tables import table_text
 from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
+from dprelease.cli.texts.shown_tables import table_text
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:

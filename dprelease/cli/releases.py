@@ -12,8 +12,9 @@ import typer
 
 from dprelease.cli import reporting
 from dprelease.cli.reporting import AsJson, Wide
-from dprelease.cli.shown.agreement_shown import draw_errors, family_errors, standard_error_texts
-from dprelease.cli.shown.check_shown import (
+from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
+from dprelease.cli.texts.agreement_shown import draw_errors, family_errors, standard_error_texts
+from dprelease.cli.texts.check_shown import (
     in_folder,
     ledger_forecast_texts,
     refusal_text,
@@ -21,9 +22,8 @@ from dprelease.cli.shown.check_shown import (
     several_texts,
     together,
 )
-from dprelease.cli.shown.disk_shown import disk_space_texts, has_unknown_rows
-from dprelease.cli.shown.files_shown import file_list
-from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
+from dprelease.cli.texts.disk_shown import disk_space_texts, has_unknown_rows
+from dprelease.cli.texts.files_shown import file_list
 from dprelease.errors import Findings, QueryError
 from dprelease.errors.printable import one_line
 from dprelease.schema.release_parts.engine_names import ENGINES
@@ -131,7 +131,7 @@ def plan(
             draw_plan(planned, plot)
             draw_errors(declaration, planned, plot)
         agreement, most = family_errors(declaration, planned), made.max_table_bytes
-        from dprelease.cli.shown.reading_shown import scan_records, scans_text
+        from dprelease.cli.texts.reading_shown import scan_records, scans_text
         from dprelease.planning.notes.limit_choices import noise_by_limit, private_limits
 
         by_limit = list(noise_by_limit(declaration, planned)) if as_json or explain else []
@@ -147,7 +147,7 @@ def plan(
             return
         words = _plan_texts(declaration, planned, agreement, charged.words, wide, explain)
         if explain:
-            from dprelease.cli.shown.plan_shown import noise_by_limit_texts
+            from dprelease.cli.texts.plan_shown import noise_by_limit_texts
 
             words += standard_error_texts(agreement, planned, wide=wide)
             words += noise_by_limit_texts(planned, by_limit, wide=wide)
@@ -173,7 +173,7 @@ def _plan_texts(
         from dprelease.cli.local_commands import local_plan_text
 
         return [local_plan_text(planned, wide=wide), *ledger]
-    from dprelease.cli.shown.plan_shown import explained_plan_texts, table_plan_text
+    from dprelease.cli.texts.plan_shown import explained_plan_texts, table_plan_text
     from dprelease.planning.families.family_errors import family_margins
     from dprelease.planning.notes.limit_choices import private_limit_texts
 
@@ -339,7 +339,7 @@ def verify(
 ) -> None:
     """Recompute everything about a release that can be recomputed without the data."""
     with reporting.report_failures(as_json, prints_only=True):
-        from dprelease.cli.shown.verified_words import certificate_text, verification_text
+        from dprelease.cli.texts.verified_words import certificate_text, verification_text
         from dprelease.errors import OutputError
         from dprelease.verification.verify import verify as check_release
 

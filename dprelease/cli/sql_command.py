@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dprelease.cli.reporting import AsJson, print_result, report_failures
-from dprelease.cli.shown.shown_frames import value_text
-from dprelease.cli.shown.shown_tables import table_or_records, table_text
 from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
+from dprelease.cli.texts.shown_frames import value_text
+from dprelease.cli.texts.shown_tables import table_or_records, table_text
 from dprelease.errors import Place, QueryError, RunState
 from dprelease.errors.printable import one_line, printable
 
