@@ -147,7 +147,7 @@ def plan(
             return
         words = _plan_texts(declaration, planned, agreement, charged.words, wide, explain)
         if explain:
-            from dprelease.cli.texts.plan_shown import noise_by_limit_texts
+            from dprelease.cli.texts.plan_text import noise_by_limit_texts
 
             words += standard_error_texts(agreement, planned, wide=wide)
             words += noise_by_limit_texts(planned, by_limit, wide=wide)
@@ -173,7 +173,7 @@ def _plan_texts(
         from dprelease.cli.local_commands import local_plan_text
 
         return [local_plan_text(planned, wide=wide), *ledger]
-    from dprelease.cli.texts.plan_shown import explained_plan_texts, table_plan_text
+    from dprelease.cli.texts.plan_text import explained_plan_texts, table_plan_text
     from dprelease.planning.families.family_errors import family_margins
     from dprelease.planning.notes.limit_choices import private_limit_texts
 
