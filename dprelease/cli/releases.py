@@ -339,7 +339,7 @@ def verify(
 ) -> None:
     """Recompute everything about a release that can be recomputed without the data."""
     with reporting.report_failures(as_json, prints_only=True):
-        from dprelease.cli.texts.verified_words import certificate_text, verification_text
+        from dprelease.cli.texts.verification_text import certificate_text, verification_text
         from dprelease.errors import OutputError
         from dprelease.verification.verify import verify as check_release
 
