@@ -18,7 +18,7 @@ from dprelease.cli.reporting import (
     progress_bar,
     report_failures,
 )
-from dprelease.cli.texts.shown_tables import table_text
+from dprelease.cli.texts.text_tables import table_text
 from dprelease.errors.printable import one_line
 from dprelease.schema.release_parts.engine_names import ENGINES
 

@@ -10,7 +10,7 @@ import typer
 
 from dprelease.cli.reporting import AsJson, Wide, print_text, report_failures
 from dprelease.cli.texts.shown_frames import print_frame, refuse_other_formats, value_text
-from dprelease.cli.texts.shown_tables import table_text
+from dprelease.cli.texts.text_tables import table_text
 
 if TYPE_CHECKING:
     import pandas as pd

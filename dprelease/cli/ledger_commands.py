@@ -17,7 +17,7 @@ from dprelease.cli.reporting import (
     report_failures,
 )
 from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
-from dprelease.cli.texts.shown_tables import table_text
+from dprelease.cli.texts.text_tables import table_text
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dprelease.cli.reporting import AsJson, Commands, Wide, print_result, report_failures
-from dprelease.cli.texts.shown_tables import table_text
+from dprelease.cli.texts.text_tables import table_text
 
 if TYPE_CHECKING:
     from dprelease.planning.auto.single_mechanism import MechanismComparison

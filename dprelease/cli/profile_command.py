@@ -13,7 +13,7 @@ import typer
 
 from dprelease.cli.releases import ReleaseFile, Set, Sources
 from dprelease.cli.reporting import AsJson, Wide, print_result, report_failures
-from dprelease.cli.texts.shown_tables import table_text
+from dprelease.cli.texts.text_tables import table_text
 from dprelease.errors import OutputError
 from dprelease.errors.printable import one_line
 

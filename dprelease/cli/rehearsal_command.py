@@ -9,7 +9,7 @@ import typer
 
 from dprelease.cli.releases import ReleaseFile, Set
 from dprelease.cli.reporting import AsJson, Wide, print_result, progress_bar, report_failures
-from dprelease.cli.texts.shown_tables import table_text
+from dprelease.cli.texts.text_tables import table_text
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from dprelease import cli
 from dprelease.cli.sql_command import answer_text
-from dprelease.cli.texts.shown_tables import GAP, table_text, terminal_width
+from dprelease.cli.texts.text_tables import GAP, table_text, terminal_width
 from tests import processes
 from tests.release.build import RELEASE, SCHEMA, write
 
@@ -225,7 +225,7 @@ def test_tables_of_commands_fit_the_terminal(
 
 def test_default_width_is_eighty_columns(tmp_path: Path) -> None:
     """Nobody knows how wide the place is into which it is piped, unless $COLUMNS says so."""
-    code = "from dprelease.cli.texts.shown_tables import terminal_width; print(terminal_width())"
+    code = "from dprelease.cli.texts.text_tables import terminal_width; print(terminal_width())"
     for told, found in (({}, "80"), ({"COLUMNS": "132"}, "132")):
         environment = {k: v for k, v in os.environ.items() if k != "COLUMNS"} | told
         done = processes.run(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dprelease.cli.texts.shown_tables import table_text
+from dprelease.cli.texts.text_tables import table_text
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from dprelease.cli.texts.shown_tables import table_text
+from dprelease.cli.texts.text_tables import table_text
 from dprelease.errors.printable import one_line
 from dprelease.planning.notes.published_columns import NO_ESTIMATES, Limit, PublishedColumn
 

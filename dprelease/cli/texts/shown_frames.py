@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dprelease.cli.reporting import print_result
-from dprelease.cli.texts.shown_tables import table_text
+from dprelease.cli.texts.text_tables import table_text
 from dprelease.errors.printable import count_text, one_line
 
 if TYPE_CHECKING:
