@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dprelease.cli.reporting import AsJson, Wide, report_failures
-from dprelease.cli.texts.shown_frames import print_frame, refuse_other_formats
+from dprelease.cli.texts.frame_output import print_frame, refuse_other_formats
 
 
 def areas(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dprelease.cli.reporting import AsJson, Wide, print_text, report_failures
-from dprelease.cli.texts.shown_frames import print_frame, refuse_other_formats, value_text
+from dprelease.cli.texts.frame_output import print_frame, refuse_other_formats, value_text
 from dprelease.cli.texts.text_tables import table_text
 
 if TYPE_CHECKING:
