@@ -131,7 +131,7 @@ def plan(
             draw_plan(planned, plot)
             draw_errors(declaration, planned, plot)
         agreement, most = family_errors(declaration, planned), made.max_table_bytes
-        from dprelease.cli.texts.reading_shown import scan_records, scans_text
+        from dprelease.cli.texts.scan_text import scan_records, scans_text
         from dprelease.planning.notes.limit_choices import noise_by_limit, private_limits
 
         by_limit = list(noise_by_limit(declaration, planned)) if as_json or explain else []
