@@ -22,8 +22,7 @@ from dprelease.cli.texts.check_text import (
     several_texts,
     together,
 )
-from dprelease.cli.texts.disk_shown import disk_space_texts, has_unknown_rows
-from dprelease.cli.texts.files_shown import file_list
+from dprelease.cli.texts.written_files import disk_space_texts, file_list, has_unknown_rows
 from dprelease.errors import Findings, QueryError
 from dprelease.errors.printable import one_line
 from dprelease.schema.release_parts.engine_names import ENGINES

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dprelease.cli.texts.files_shown import file_list
+from dprelease.cli.texts.written_files import file_list
 from dprelease.errors import State
 from dprelease.ledger.ledger import Ledger
 from tests import processes

@@ -1,7 +1,9 @@
-"""The part of a plan on disk space, for a terminal."""
+"""The files that a release writes, and the disk space they need, for a terminal."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,3 +44,18 @@ def disk_space_texts(
         warning = f"Warning: a run would fail. {refused.cause}"
         return [f"{text}\n{warning}" if explain else warning]
     return [text] if explain else []
+
+
+MOST_NAMED = 12
+"""Maximum number of files that are listed by name."""
+
+
+def file_list(files: Sequence[str]) -> str:
+    """Return the names of files; if they are too many, the number of files in each folder."""
+    if len(files) <= MOST_NAMED:
+        return ", ".join(files)
+    by_folder = Counter(name.rpartition("/")[0] for name in files)
+    several = [f"{n} in {folder}/" for folder, n in sorted(by_folder.items()) if folder]
+    own = [name for name in files if "/" not in name]
+    named = own if len(own) <= MOST_NAMED else [f"{len(own)} files"]
+    return ", ".join([*named, *several])
