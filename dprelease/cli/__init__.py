@@ -13,12 +13,10 @@ from typing import Annotated
 
 import typer
 
-from dprelease.cli import area_commands as drawn
 from dprelease.cli import attack_command as attacking
 from dprelease.cli import audit_command as auditing
-from dprelease.cli import compare_command as comparing
 from dprelease.cli import export_command as exporting
-from dprelease.cli import init_command, mechanisms, releases, schema
+from dprelease.cli import init_command, mechanisms, releases, schema, table_commands
 from dprelease.cli import ledger_commands as ledger
 from dprelease.cli import local_commands as local
 from dprelease.cli import profile_command as confidential
@@ -46,8 +44,8 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "export": exporting.export,
     "sql": question.ask,
     "init": init_command.init,
-    "areas": drawn.areas,
-    "compare": comparing.compare,
+    "areas": table_commands.areas,
+    "compare": table_commands.compare,
     "estimate": local.estimate,
     "mechanisms": mechanisms.app,
     "schema": schema.show,

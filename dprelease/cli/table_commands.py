@@ -1,4 +1,4 @@
-"""Compare two releases, or cells of one, on the command line."""
+"""Compute custom areas, and compare releases or cells of one, on the command line."""
 
 from __future__ import annotations
 
@@ -94,3 +94,29 @@ def _selected_cells(words: list[str] | None) -> dict[str, object]:
             raise typer.BadParameter(f"{word!r} is not of the form KEY=VALUE or KEY=FILE.")
         cells[key] = value
     return cells
+
+
+def areas(
+    folder: Annotated[Path, typer.Argument(help="The folder of a release.", show_default=False)],
+    districts: Annotated[
+        Path,
+        typer.Argument(
+            help="A CSV file with the columns leaf, area and optionally share.", show_default=False
+        ),
+    ],
+    output: Annotated[
+        Path | None, typer.Option(help="Write the totals to this new file, .csv or .parquet.")
+    ] = None,
+    query: Annotated[
+        str | None, typer.Option(help="The query, if several queries of the release have areas.")
+    ] = None,
+    wide: Wide = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compute totals of custom areas, with exact standard errors; opens no data, costs nothing."""
+    refuse_other_formats(output)
+    with report_failures(as_json):
+        from dprelease.verification.after_publication.area_sums import areas as custom_areas
+
+        found = custom_areas(folder, districts, query=query)
+        print_frame(found, output, as_json=as_json, wide=wide)
