@@ -16,13 +16,12 @@ import typer
 from dprelease.cli import attack_command as attacking
 from dprelease.cli import audit_command as auditing
 from dprelease.cli import export_command as exporting
-from dprelease.cli import init_command, mechanisms, releases, schema, table_commands
+from dprelease.cli import init_command, mechanisms, releases, schema, signing, table_commands
 from dprelease.cli import ledger_commands as ledger
 from dprelease.cli import local_commands as local
 from dprelease.cli import profile_command as confidential
 from dprelease.cli import rehearsal_command as rehearsal
 from dprelease.cli import report_command as reports
-from dprelease.cli import sign_command as signing
 from dprelease.cli import sql_command as question
 from dprelease.cli.process import prepare_process
 from dprelease.cli.reporting import Commands, PrintableUsageGroup, print_text, report_failures

@@ -16,7 +16,7 @@ from dprelease.cli.reporting import (
     print_text,
     report_failures,
 )
-from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
+from dprelease.cli.signing import Key, PassphraseFile, key_of
 from dprelease.cli.texts.text_tables import table_text
 from dprelease.errors.printable import one_line
 

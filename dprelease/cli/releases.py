@@ -12,7 +12,7 @@ import typer
 
 from dprelease.cli import reporting
 from dprelease.cli.reporting import AsJson, Wide
-from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
+from dprelease.cli.signing import Key, PassphraseFile, key_of
 from dprelease.cli.texts.agreement_text import draw_errors, family_errors, standard_error_texts
 from dprelease.cli.texts.check_text import (
     in_folder,

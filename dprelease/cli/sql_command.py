@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dprelease.cli.reporting import AsJson, print_result, report_failures
-from dprelease.cli.signing_keys import Key, PassphraseFile, key_of
+from dprelease.cli.signing import Key, PassphraseFile, key_of
 from dprelease.cli.texts.frame_output import value_text
 from dprelease.cli.texts.text_tables import table_or_records, table_text
 from dprelease.errors import Place, QueryError, RunState

@@ -279,7 +279,7 @@ def test_passphrase_is_read_from_the_terminal(
         asked.append(prompt)
         return PASSPHRASE
 
-    monkeypatch.setattr("dprelease.cli.signing_keys._has_terminal", lambda: True)
+    monkeypatch.setattr("dprelease.cli.signing._has_terminal", lambda: True)
     monkeypatch.setattr("getpass.getpass", answered)
     locked, key = copied(tmp_path, "id_locked"), copied(tmp_path)
     for path in (locked, key):
