@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dprelease.cli.reporting import AsJson, Wide, print_result, progress_bar, report_failures
+from dprelease.cli.texts.frame_output import new_file
 from dprelease.cli.texts.text_tables import table_text
 from dprelease.errors.printable import one_line
 
@@ -63,24 +64,9 @@ def attack(
         with progress_bar(len(FORMS)) as progress:
             found = run(folder, asked, on=on, progress=progress)
         if output is not None:
-            _write_outcome(found, output)
+            with new_file(output) as file:
+                file.write(f"{found.model_dump_json(indent=1)}\n".encode())
         print_result(as_json, found.model_dump(mode="json"), attack_text(found, wide=wide))
-
-
-def _write_outcome(found: AttackOutcome, output: Path) -> None:
-    """Write the outcome of an attack to a new file, which must not exist yet."""
-    from dprelease.errors import OutputError
-
-    try:
-        with output.open("x", encoding="utf-8") as file:
-            file.write(found.model_dump_json(indent=1) + "\n")
-    except FileExistsError:
-        raise OutputError("DP-OUTPUT-014", name=output.name) from None
-    except OSError as problem:
-        reason = problem.strerror or type(problem).__name__
-        raise OutputError(
-            "DP-OUTPUT-002", name=output.name, reason=reason, refused_by=problem
-        ) from None
 
 
 def attack_text(found: AttackOutcome, *, wide: bool = False) -> str:

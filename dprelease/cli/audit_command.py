@@ -139,4 +139,4 @@ def _epsilon_bounds_text(result: Audit, *, wide: bool) -> str:
         name = f"{left.query}.{left.column}" if left.query else "the release"
         rows.append((name, "", "not tried", "", "0", left.mechanism))
     heading = "The claimed epsilon, and a lower bound of it from many draws:"
-    return f"{heading}\n\n{table_text(rows, wide=wide, more=('told by',))}"
+    return f"{heading}\n\n{table_text(rows, wide=wide, more=('statistic',))}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dprelease.cli.reporting import AsJson, print_result, print_text, report_failures
+from dprelease.cli.texts.frame_output import new_file
 from dprelease.errors.local_paths import check_paths
 from dprelease.errors.printable import one_line
 
@@ -92,13 +93,16 @@ def init(
                 return
             print_text(text, end=False)
             return
-        _write_new_file(output, text, is_confidential=peek)
+        with new_file(output, is_confidential=peek) as file:
+            file.write(text.encode())
         words = f"Wrote {one_line(str(output))}: complete the marked lines."
         written = {"output": str(output)}
         if release is not None:
             from dprelease.scaffold.release_sketch import release_sketch
 
-            _write_new_file(release, release_sketch(text, output, release), is_confidential=False)
+            sketch = release_sketch(text, output, release)
+            with new_file(release) as file:
+                file.write(sketch.encode())
             written["release"] = str(release)
             written_files = " and ".join(one_line(str(path)) for path in (output, release))
             words = f"Wrote {written_files}: complete the marked lines."
@@ -132,25 +136,6 @@ def _schema_path(schema: str, release: Path) -> Path:
 
     path = release.with_name(f"{yaml.safe_load(schema)['table']}.yaml")
     return path if path.name != release.name else path.with_stem(f"{path.stem}_schema")
-
-
-def _write_new_file(path: Path, text: str, *, is_confidential: bool) -> None:
-    """Write a text to a new file; a confidential file can be read by its owner only."""
-    from dprelease.errors import OutputError
-
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            if is_confidential:
-                # Before the first byte is written.
-                path.chmod(0o600)
-            file.write(text)
-    except FileExistsError:
-        raise OutputError("DP-OUTPUT-014", name=path.name) from None
-    except OSError as problem:
-        reason = problem.strerror or type(problem).__name__
-        raise OutputError(
-            "DP-OUTPUT-002", name=path.name, reason=reason, refused_by=problem
-        ) from None
 
 
 def _sketch_schema(

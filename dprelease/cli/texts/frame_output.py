@@ -1,10 +1,12 @@
-"""Print a frame of results as a table or JSON, or write it to a new file."""
+"""Print a frame of results as a table or JSON; write results to a new file."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import typer
 
@@ -37,20 +39,30 @@ def print_frame(frame: pd.DataFrame, output: Path | None, *, as_json: bool, wide
 
 def _write_frame(found: pd.DataFrame, output: Path) -> None:
     """Write a frame to a new file, which must not exist yet."""
+    with new_file(output) as file:
+        if output.suffix == ".csv":
+            file.write(found.to_csv(index=False, lineterminator="\n").encode())
+        else:
+            found.to_parquet(file, index=False)
+
+
+@contextmanager
+def new_file(path: Path, *, is_confidential: bool = False) -> Iterator[BinaryIO]:
+    """Open a file that must not exist yet; only its owner can read a confidential file."""
     from dprelease.errors import OutputError
 
     try:
-        with output.open("xb") as file:
-            if output.suffix == ".csv":
-                file.write(found.to_csv(index=False, lineterminator="\n").encode())
-            else:
-                found.to_parquet(file, index=False)
+        with path.open("xb") as file:
+            if is_confidential:
+                # Before the first byte is written.
+                path.chmod(0o600)
+            yield file
     except FileExistsError:
-        raise OutputError("DP-OUTPUT-014", name=output.name) from None
+        raise OutputError("DP-OUTPUT-014", name=path.name) from None
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
         raise OutputError(
-            "DP-OUTPUT-002", name=output.name, reason=reason, refused_by=problem
+            "DP-OUTPUT-002", name=path.name, reason=reason, refused_by=problem
         ) from None
 
 
