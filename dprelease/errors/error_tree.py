@@ -7,10 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dprelease.errors.printable import one_line
-from dprelease.errors.state import State
-from dprelease.errors.template import Template
-from dprelease.errors.words import (
+from dprelease.errors.catalogue import (
     budget_words,
     consistent_words,
     data_words,
@@ -24,6 +21,9 @@ from dprelease.errors.words import (
     signature_words,
     verification_words,
 )
+from dprelease.errors.printable import one_line
+from dprelease.errors.state import State
+from dprelease.errors.template import Template
 from dprelease.system.resource_errors import is_exhausted
 
 EXIT_UNEXPECTED, EXIT_INPUT, EXIT_BUDGET, EXIT_VERIFICATION, EXIT_PUBLISHED = 1, 2, 3, 4, 5
