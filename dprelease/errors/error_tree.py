@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dprelease.errors.catalogue import (
-    budget_words,
+    budget_errors,
     consistent_words,
     data_words,
     declaration_words,
@@ -165,7 +165,7 @@ class OutputError(DpReleaseError):
 class BudgetError(DpReleaseError):
     """The budget is spent, too small, or unusable for the mechanism."""
 
-    templates = budget_words.TEMPLATES
+    templates = budget_errors.TEMPLATES
     exit_code = EXIT_BUDGET
     price: float = float("inf")
     """The privacy cost of the rejected request, if the cost is what is wrong."""
