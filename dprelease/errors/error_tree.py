@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from dprelease.errors.catalogue import (
     budget_errors,
-    consistent_words,
+    consistent_errors,
     data_words,
     declaration_words,
     internal_words,
@@ -138,7 +138,7 @@ class DeclarationError(DpReleaseError):
 class QueryError(DpReleaseError):
     """A query has no bounded meaning over the declared tables."""
 
-    templates = query_words.TEMPLATES | consistent_words.TEMPLATES
+    templates = query_words.TEMPLATES | consistent_errors.TEMPLATES
     exit_code = EXIT_INPUT
 
 
