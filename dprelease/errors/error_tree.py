@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from dprelease.errors.catalogue import (
     budget_errors,
     consistent_errors,
-    data_words,
+    data_errors,
     declaration_words,
     internal_words,
     ledger_words,
@@ -145,14 +145,14 @@ class QueryError(DpReleaseError):
 class DataError(DpReleaseError):
     """A source can't be opened, or lacks the declared columns or types."""
 
-    templates = data_words.TEMPLATES
+    templates = data_errors.TEMPLATES
     exit_code = EXIT_INPUT
 
 
 class FrameError(DataError, TypeError):
     """An argument in Python is not a frame; also a TypeError, as Python raises."""
 
-    templates = data_words.FRAME_ARGUMENTS
+    templates = data_errors.FRAME_ARGUMENTS
 
 
 class OutputError(DpReleaseError):

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dprelease.errors import DataError
-from dprelease.errors.catalogue.data_words import (
+from dprelease.errors.catalogue.data_errors import (
     CONVERT,
     DAYS,
     DECODE,

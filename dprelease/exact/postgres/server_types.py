@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError
-from dprelease.errors.catalogue.data_words import CONVERT, DECODE
+from dprelease.errors.catalogue.data_errors import CONVERT, DECODE
 from dprelease.query import quoting
 from dprelease.schema.columns import Column
 from dprelease.schema.source_types.equality import OTHER

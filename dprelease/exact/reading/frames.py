@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from dprelease.errors import DataError, DpReleaseError, FrameError, State
-from dprelease.errors.catalogue.data_words import CONVERT, DECODE
+from dprelease.errors.catalogue.data_errors import CONVERT, DECODE
 from dprelease.exact.reading.arrow import is_unsupported_decimal, to_readable_type
 from dprelease.exact.reading.cell_texts import TextReading, texts_of
 from dprelease.exact.reading.sources import source_fields, stored_columns

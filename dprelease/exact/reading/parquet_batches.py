@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dprelease.errors import DataError
-from dprelease.errors.catalogue.data_words import CONVERT
+from dprelease.errors.catalogue.data_errors import CONVERT
 from dprelease.exact.reading.frames import read_as_declared
 from dprelease.exact.reading.sources import stored_columns
 from dprelease.exact.reading.stored_types import IN_MILLISECONDS, Types

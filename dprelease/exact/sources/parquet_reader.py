@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import PydanticCustomError
 
 from dprelease.errors import DataError
-from dprelease.errors.catalogue.data_words import CONVERT
+from dprelease.errors.catalogue.data_errors import CONVERT
 from dprelease.exact.reading.parquet_batches import FileBatches
 from dprelease.exact.reading.sources import (
     OpenedSource,

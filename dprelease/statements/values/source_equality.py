@@ -17,7 +17,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 
 from dprelease.errors import DataError, Place
-from dprelease.errors.catalogue.data_words import ALIKE_SELECTED, ALIKE_STORED, UNDECLARED_EQUALITY
+from dprelease.errors.catalogue.data_errors import ALIKE_SELECTED, ALIKE_STORED, UNDECLARED_EQUALITY
 from dprelease.query import quoting
 from dprelease.schema.source_types.duckdb_type import DuckDB
 from dprelease.schema.source_types.equality import ANY, OTHER, EqualityRule
