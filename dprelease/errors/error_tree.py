@@ -11,7 +11,7 @@ from dprelease.errors.catalogue import (
     budget_errors,
     consistent_errors,
     data_errors,
-    declaration_words,
+    declaration_errors,
     internal_words,
     ledger_words,
     option_words,
@@ -131,7 +131,7 @@ def _restore_error(kind: type[DpReleaseError], attributes: dict[str, object]) ->
 class DeclarationError(DpReleaseError):
     """A table schema, a release file or a path is incomplete, contradictory or unreadable."""
 
-    templates = declaration_words.TEMPLATES | option_words.TEMPLATES
+    templates = declaration_errors.TEMPLATES | option_words.TEMPLATES
     exit_code = EXIT_INPUT
 
 
