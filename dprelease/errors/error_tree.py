@@ -12,7 +12,7 @@ from dprelease.errors.catalogue import (
     consistent_errors,
     data_errors,
     declaration_errors,
-    internal_words,
+    internal_errors,
     ledger_words,
     option_words,
     output_words,
@@ -214,14 +214,14 @@ class UnavailableError(SessionError, AttributeError):
 class InternalError(DpReleaseError):
     """An assumption of this library does not hold; the run was stopped."""
 
-    templates = internal_words.TEMPLATES
+    templates = internal_errors.TEMPLATES
     exit_code = EXIT_UNEXPECTED
 
 
 class SystemRefusedError(DpReleaseError):
     """The system lacks a resource that the command needs, such as memory; the input is valid."""
 
-    templates = internal_words.REFUSED
+    templates = internal_errors.REFUSED
     exit_code = EXIT_UNEXPECTED
 
 
@@ -231,7 +231,7 @@ class EndedError(DpReleaseError):
     `number`: the number of the signal.
     """
 
-    templates = internal_words.ENDED
+    templates = internal_errors.ENDED
 
     def __init__(self, number: int, state: State) -> None:
         super().__init__("DP-SIGNAL-001", state=state, signal=signal.Signals(number).name)
