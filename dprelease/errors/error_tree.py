@@ -13,7 +13,7 @@ from dprelease.errors.catalogue import (
     data_errors,
     declaration_errors,
     internal_errors,
-    ledger_words,
+    ledger_errors,
     option_words,
     output_words,
     query_words,
@@ -174,7 +174,7 @@ class BudgetError(DpReleaseError):
 class LedgerError(DpReleaseError):
     """The ledger can't be used; nothing was read, nothing was spent."""
 
-    templates = ledger_words.TEMPLATES
+    templates = ledger_errors.TEMPLATES
     exit_code = EXIT_INPUT
 
 
