@@ -14,7 +14,7 @@ from dprelease.errors.catalogue import (
     declaration_errors,
     internal_errors,
     ledger_errors,
-    option_words,
+    option_errors,
     output_words,
     query_words,
     session_words,
@@ -131,7 +131,7 @@ def _restore_error(kind: type[DpReleaseError], attributes: dict[str, object]) ->
 class DeclarationError(DpReleaseError):
     """A table schema, a release file or a path is incomplete, contradictory or unreadable."""
 
-    templates = declaration_errors.TEMPLATES | option_words.TEMPLATES
+    templates = declaration_errors.TEMPLATES | option_errors.TEMPLATES
     exit_code = EXIT_INPUT
 
 
