@@ -15,7 +15,7 @@ from dprelease.errors.catalogue import (
     internal_errors,
     ledger_errors,
     option_errors,
-    output_words,
+    output_errors,
     query_words,
     session_words,
     signature_words,
@@ -158,7 +158,7 @@ class FrameError(DataError, TypeError):
 class OutputError(DpReleaseError):
     """The release can't be written to the declared folder."""
 
-    templates = output_words.TEMPLATES
+    templates = output_errors.TEMPLATES
     exit_code = EXIT_INPUT
 
 
