@@ -16,7 +16,7 @@ from dprelease.errors.catalogue import (
     ledger_errors,
     option_errors,
     output_errors,
-    query_words,
+    query_errors,
     session_words,
     signature_words,
     verification_words,
@@ -138,7 +138,7 @@ class DeclarationError(DpReleaseError):
 class QueryError(DpReleaseError):
     """A query has no bounded meaning over the declared tables."""
 
-    templates = query_words.TEMPLATES | consistent_errors.TEMPLATES
+    templates = query_errors.TEMPLATES | consistent_errors.TEMPLATES
     exit_code = EXIT_INPUT
 
 
