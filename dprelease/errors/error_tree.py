@@ -17,7 +17,7 @@ from dprelease.errors.catalogue import (
     option_errors,
     output_errors,
     query_errors,
-    session_words,
+    session_errors,
     signature_words,
     verification_words,
 )
@@ -195,20 +195,20 @@ class SignatureError(DpReleaseError):
 class SessionError(DpReleaseError):
     """A frame or a session of the pandas accessor can't be used in this way."""
 
-    templates = session_words.TEMPLATES
+    templates = session_errors.TEMPLATES
     exit_code = EXIT_INPUT
 
 
 class UsageError(SessionError, TypeError):
     """A query method of the pandas accessor is called with invalid arguments."""
 
-    templates = session_words.CALL_ERRORS
+    templates = session_errors.CALL_ERRORS
 
 
 class UnavailableError(SessionError, AttributeError):
     """A method of pandas or polars is not available for queries; also an AttributeError."""
 
-    templates = session_words.ATTRIBUTE_ERRORS
+    templates = session_errors.ATTRIBUTE_ERRORS
 
 
 class InternalError(DpReleaseError):
