@@ -18,7 +18,7 @@ from dprelease.errors.catalogue import (
     output_errors,
     query_errors,
     session_errors,
-    signature_words,
+    signature_errors,
     verification_words,
 )
 from dprelease.errors.printable import one_line
@@ -188,7 +188,7 @@ class VerificationError(DpReleaseError):
 class SignatureError(DpReleaseError):
     """A key, or a list of signers, can't be used."""
 
-    templates = signature_words.TEMPLATES
+    templates = signature_errors.TEMPLATES
     exit_code = EXIT_INPUT
 
 
