@@ -19,7 +19,7 @@ from dprelease.errors.catalogue import (
     query_errors,
     session_errors,
     signature_errors,
-    verification_words,
+    verification_errors,
 )
 from dprelease.errors.printable import one_line
 from dprelease.errors.state import State
@@ -181,7 +181,7 @@ class LedgerError(DpReleaseError):
 class VerificationError(DpReleaseError):
     """The files of a release differ from its manifest."""
 
-    templates = verification_words.TEMPLATES
+    templates = verification_errors.TEMPLATES
     exit_code = EXIT_VERIFICATION
 
 
