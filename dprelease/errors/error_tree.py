@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dprelease.errors.catalogue import (
+    Template,
     budget_errors,
     consistent_errors,
     data_errors,
@@ -23,7 +24,6 @@ from dprelease.errors.catalogue import (
 )
 from dprelease.errors.printable import one_line
 from dprelease.errors.state import State
-from dprelease.errors.template import Template
 from dprelease.system.resource_errors import is_exhausted
 
 EXIT_UNEXPECTED, EXIT_INPUT, EXIT_BUDGET, EXIT_VERIFICATION, EXIT_PUBLISHED = 1, 2, 3, 4, 5

@@ -25,7 +25,7 @@ from dprelease.accessor.frame import DpAccessor
 from dprelease.cli import app
 from dprelease.documents.json_schemas import FORMS, render_schema
 from dprelease.errors import BudgetError
-from dprelease.errors.template import Template
+from dprelease.errors.catalogue import Template
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.query.expressions.scalar import ALLOWED, CHOICES, FUNCTIONS

@@ -1,6 +1,6 @@
 """Catalogue: mechanisms and budgets."""
 
-from dprelease.errors.template import Template
+from dprelease.errors.catalogue import Template
 
 TEMPLATES: dict[str, Template] = {
     "DP-MECH-001": Template(

@@ -1,6 +1,6 @@
 """Catalogue: consistent tables."""
 
-from dprelease.errors.template import Template
+from dprelease.errors.catalogue import Template
 
 TEMPLATES: dict[str, Template] = {
     "DP-CONSIST-001": Template(

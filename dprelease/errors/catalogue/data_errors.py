@@ -1,6 +1,6 @@
 """Catalogue: sources, and engines that read them. No text has a field for a value of the data."""
 
-from dprelease.errors.template import Template
+from dprelease.errors.catalogue import Template
 
 CONVERT = "declare the stored type, or convert the source"
 """The fix for a stored type that can't be read as declared."""

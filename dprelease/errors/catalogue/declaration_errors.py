@@ -1,6 +1,6 @@
 """Catalogue: YAML documents, table schemas and release files."""
 
-from dprelease.errors.template import Template
+from dprelease.errors.catalogue import Template
 
 TEMPLATES: dict[str, Template] = {
     "DP-YAML-001": Template(

@@ -1,6 +1,6 @@
 """Catalogue: violated assumptions of this library, and commands that a signal ended."""
 
-from dprelease.errors.template import Template
+from dprelease.errors.catalogue import Template
 
 TEMPLATES: dict[str, Template] = {
     "DP-INTERNAL-001": Template(

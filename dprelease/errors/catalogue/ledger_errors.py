@@ -1,6 +1,6 @@
 """Catalogue: the ledger."""
 
-from dprelease.errors.template import Template
+from dprelease.errors.catalogue import Template
 
 TEMPLATES: dict[str, Template] = {
     "DP-LEDGER-001": Template(

@@ -2,7 +2,7 @@
 or a command names.
 """
 
-from dprelease.errors.template import Template
+from dprelease.errors.catalogue import Template
 
 TEMPLATES: dict[str, Template] = {
     "DP-VAR-001": Template(

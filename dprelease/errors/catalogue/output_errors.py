@@ -1,6 +1,6 @@
 """Catalogue: folders and files that are written."""
 
-from dprelease.errors.template import Template
+from dprelease.errors.catalogue import Template
 
 TEMPLATES: dict[str, Template] = {
     "DP-OUTPUT-001": Template(

@@ -1,6 +1,6 @@
 """Catalogue: queries, predicates, joined tables, custom areas and single records."""
 
-from dprelease.errors.template import Template
+from dprelease.errors.catalogue import Template
 
 TEMPLATES: dict[str, Template] = {
     "DP-QUERY-001": Template(

@@ -1,6 +1,6 @@
 """Catalogue: use of a pandas session."""
 
-from dprelease.errors.template import Template
+from dprelease.errors.catalogue import Template
 
 CALL_ERRORS: dict[str, Template] = {
     "DP-SESSION-012": Template(

@@ -1,6 +1,6 @@
 """Catalogue: keys, and lists of signers."""
 
-from dprelease.errors.template import Template
+from dprelease.errors.catalogue import Template
 
 TEMPLATES: dict[str, Template] = {
     "DP-SIGN-001": Template(

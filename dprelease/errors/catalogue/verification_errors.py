@@ -1,6 +1,6 @@
 """Catalogue: releases, exports and audits that differ from their manifest or declaration."""
 
-from dprelease.errors.template import Template
+from dprelease.errors.catalogue import Template
 
 TEMPLATES: dict[str, Template] = {
     "DP-VERIFY-011": Template(
