@@ -14,12 +14,10 @@ from dprelease.errors.catalogue import (
     data_errors,
     declaration_errors,
     internal_errors,
-    ledger_errors,
     option_errors,
     output_errors,
     query_errors,
     session_errors,
-    signature_errors,
     verification_errors,
 )
 from dprelease.errors.printable import one_line
@@ -174,7 +172,7 @@ class BudgetError(DpReleaseError):
 class LedgerError(DpReleaseError):
     """The ledger can't be used; nothing was read, nothing was spent."""
 
-    templates = ledger_errors.TEMPLATES
+    templates = budget_errors.LEDGERS
     exit_code = EXIT_INPUT
 
 
@@ -188,7 +186,7 @@ class VerificationError(DpReleaseError):
 class SignatureError(DpReleaseError):
     """A key, or a list of signers, can't be used."""
 
-    templates = signature_errors.TEMPLATES
+    templates = verification_errors.SIGNATURES
     exit_code = EXIT_INPUT
 
 

@@ -1,4 +1,4 @@
-"""Catalogue: mechanisms and budgets."""
+"""Catalogue: mechanisms, budgets, and ledgers."""
 
 from dprelease.errors.catalogue import Template
 
@@ -119,5 +119,140 @@ TEMPLATES: dict[str, Template] = {
         "of a coarser table.",
         fix="use discrete_gaussian, gaussian or a mechanism with a bounded privacy loss, such as "
         "discrete_laplace; or limit a privacy unit to one of the finest cells (max_groups: 1).",
+    ),
+}
+
+
+LEDGERS: dict[str, Template] = {
+    "DP-LEDGER-001": Template(
+        cause="There is no ledger '{name}'.",
+        fix="check the path; to start a ledger, create it once with `dprelease ledger init`. A "
+        "run never creates one, because a new ledger is a new budget.",
+    ),
+    "DP-LEDGER-013": Template(
+        cause="There is no ledger '{name}'; nothing was verified.",
+        fix="name the ledger that the release was charged to; the path is relative to the current "
+        "folder.",
+    ),
+    "DP-LEDGER-002": Template(
+        cause="'{name}' is damaged, or is not a ledger: {problem}.",
+        fix="stop releasing; restore the last good copy, check it with `dprelease ledger check` "
+        "against the releases on disk, and find out who wrote to it.",
+    ),
+    "DP-LEDGER-003": Template(
+        cause="The ledger '{name}' was written by a newer version of dprelease: it has format "
+        "{found}, and this version knows {known}.",
+        fix="upgrade dprelease before you use this ledger.",
+    ),
+    "DP-LEDGER-004": Template(
+        cause="Another process kept the ledger '{name}' locked.",
+        fix="wait until that process has finished, and try again; do not delete anything.",
+    ),
+    "DP-LEDGER-005": Template(
+        cause="The ledger '{name}' can't be written: {problem}.",
+        fix="check that its disk has room and that you may write there; then run again.",
+    ),
+    "DP-LEDGER-025": Template(
+        cause="The database of the ledger '{name}' would open '{journal}', which is not a file "
+        "that it can read: {problem}.",
+        fix="find out who put it there, and move it out of the folder; but if it is a journal of "
+        "another run, get permission to read it: the ledger is incomplete without it.",
+    ),
+    "DP-LEDGER-006": Template(
+        cause="The ledger '{name}' has no budget for the table '{table}'{nearest}.",
+        fix="create one with `dprelease ledger init --table ... --owner ...`; the ledger has "
+        "budgets for: {known}.",
+    ),
+    "DP-LEDGER-007": Template(
+        cause="The ledger '{name}' already has a budget for '{table}'.",
+        fix="use that budget; a larger one needs a decision about the people in the table, not a "
+        "command.",
+    ),
+    "DP-LEDGER-008": Template(
+        cause="The ledger's budget for '{table}' is for {declared}, but this release is for "
+        "{found}.",
+        fix="declare the ledger's `neighbours` in the budget and its privacy unit in the table's "
+        "`privacy_unit`; or create a budget for what the release declares: `ledger init` takes "
+        "`--unit` with the id column, and no `--unit` if each row is a privacy unit.",
+    ),
+    "DP-LEDGER-009": Template(
+        cause="The ledger '{name}' has no open reservation '{id}'.",
+        fix="look it up with `dprelease ledger history`; a reservation can be closed only once.",
+    ),
+    "DP-LEDGER-011": Template(
+        cause="The release in '{output}' was not charged to the ledger '{name}': {problem}.",
+        fix="do not release anything yet: this is another ledger, or an older copy was restored. "
+        "Find the copy that was charged, and check it with `dprelease ledger check`.",
+    ),
+    "DP-LEDGER-012": Template(
+        cause="The reservation '{id}' in the ledger '{name}' belongs to a run in the parent "
+        "process of this one.",
+        fix="let that run finish, and start a separate run in this process.",
+    ),
+    "DP-LEDGER-023": Template(
+        cause="The ledger '{name}' can't be used in this process: it was forked while its parent "
+        "had a ledger open, and the locks of the two processes can't be distinguished.",
+        fix="use the ledger in the parent process, or start the child with `spawn` instead of "
+        "`fork`.",
+    ),
+    "DP-LEDGER-014": Template(
+        cause="The budget of '{table}' has no current period: {problem}.",
+        fix="see its periods with `dprelease ledger show`, and correct the clock of this machine "
+        "if it is wrong.",
+    ),
+    "DP-LEDGER-015": Template(
+        cause="The entries of the ledger '{name}' must be signed, and no key was named.",
+        fix="add --key with an Ed25519 key of one of the ledger's signers.",
+    ),
+    "DP-LEDGER-016": Template(
+        cause="The key {who} can't sign for the ledger '{name}': {problem}.",
+        fix="sign with a key that `dprelease ledger show` lists, or ask the holder of such a key "
+        "to add yours with `dprelease ledger signers`.",
+    ),
+    "DP-LEDGER-017": Template(
+        cause="The renewal of the budget is not valid: {problem}.",
+        fix="use --every year or --every month with --begins YYYY-MM-DD, and --periods if the "
+        "renewals end.",
+    ),
+    "DP-LEDGER-018": Template(
+        cause="The ledger '{name}' is not the one that these signers signed: {problem}.",
+        fix="stop releasing; restore the last copy that they signed, and find out who wrote to "
+        "this one.",
+    ),
+    "DP-LEDGER-019": Template(
+        cause="The ledger '{name}' already has signers.",
+        fix="replace the list with `dprelease ledger signers`, signed by one of them.",
+    ),
+    "DP-LEDGER-020": Template(
+        cause="The release publishes exact values that the ledger's budget for '{table}' does not "
+        "allow: '{invariant}'. Allowed are: {allowed}.",
+        fix="remove the invariant; or, if nothing was released about these people without it, "
+        "create a budget for them with `dprelease ledger init --invariant` and exactly this text.",
+    ),
+    "DP-LEDGER-021": Template(
+        cause="A budget of '{table}' with invariants can't have the neighbours add_remove: the "
+        "exact totals reveal whether a person is in the data.",
+        fix="use --neighbours replace, or remove --invariant.",
+    ),
+    "DP-LEDGER-022": Template(
+        cause="'{invariant}' of '{table}' has two meanings: the release, or an earlier one "
+        "charged to the ledger '{name}', publishes different exact values under this name.",
+        fix="declare its keys and those of all tables that are consistent with it, its condition, "
+        "its computed columns and the limits of the privacy unit as in the earlier release; or "
+        "remove the invariant. The difference of two exact tables is exact, too, and the budget "
+        "does not allow it.",
+    ),
+    "DP-LEDGER-010": Template(
+        cause="'{column}' can't be charged to the budget for '{table}', which is counted in "
+        "{counted}: its mechanism has no such guarantee.",
+        fix="use another mechanism, and declare keys instead of finding them in the data. Keys "
+        "from the data can be charged to a budget that was created with --rho-delta. Otherwise "
+        "they, and bounded noise, can only be charged to the whole of a budget with a delta, in "
+        "its first release.",
+    ),
+    "DP-LEDGER-026": Template(
+        cause="The rho_delta of the budget is {found}; it must be a part of the budget's delta.",
+        fix="choose a smaller number, for example half of delta; a budget in epsilon needs a delta "
+        "above 0.",
     ),
 }
