@@ -1,7 +1,7 @@
 """English texts of the report."""
 
-from dprelease.report.words.en.other_models_said import OTHER_MODELS
-from dprelease.report.words.en.quality_said import QUALITY
+from dprelease.report.words.en.other_models import OTHER_MODELS
+from dprelease.report.words.en.quality import QUALITY
 
 DECIMAL = "."
 THOUSANDS = ","
