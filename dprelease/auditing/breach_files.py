@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from dprelease.auditing.whole_audit import Outcome
-from dprelease.documents.audits.audit_name import NAME
 from dprelease.documents.audits.audit_record import encode_audit
+from dprelease.documents.encoding import AUDIT
 from dprelease.errors import OutputError
 from dprelease.schema.load import Declaration
 from dprelease.system.deferred_signals import temporary_folder
@@ -62,12 +62,12 @@ def write_outcome(outcome: Outcome, folder: Path) -> Path:
         raise OutputError(
             "DP-OUTPUT-002", name=folder.name, reason=reason, refused_by=problem
         ) from None
-    return folder / NAME
+    return folder / AUDIT
 
 
 def _write_all(outcome: Outcome, folder: Path) -> None:
     """Write the outcome of an audit, and a folder with a script and tables for each finding."""
-    (folder / NAME).write_bytes(encode_audit(outcome.audit))
+    (folder / AUDIT).write_bytes(encode_audit(outcome.audit))
     declaration = outcome.declaration
     variables = f", variables={declaration.variables!r}" if declaration.variables else ""
     for number, (found, pair) in enumerate(outcome.pairs, 1):

@@ -65,8 +65,7 @@ def sign(
 ) -> None:
     """Verify a release, or an audit, and write an SSH signature of its manifest beside it."""
     with report_failures(as_json):
-        from dprelease.documents.audits.audit_name import ENDING
-        from dprelease.documents.encoding import SIGNATURE
+        from dprelease.documents.encoding import ENDING, SIGNATURE
         from dprelease.signatures.sshsig import fingerprint
         from dprelease.verification.after_publication import signing
 

@@ -16,6 +16,15 @@ SIGNATURE = "manifest.json.sig"
 """Name of the signature next to a signed manifest, which does not list it as a file.
 """
 
+AUDIT = "audit.json"
+"""Name of the outcome's file in the folder of an audit, or of a release that names an audit.
+
+Here, because a release without an audit loads no module on audits.
+"""
+
+ENDING = ".sig"
+"""Suffix that the name of a signature adds to the name of an audit's outcome."""
+
 LETTERS = 1 << 16
 """Minimum number of characters of a piece, which consists of many short texts of the encoder.
 

@@ -12,8 +12,7 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field
 
-from dprelease.documents.audits.audit_name import NAME as AUDIT
-from dprelease.documents.encoding import canonical, digest_of, sha256
+from dprelease.documents.encoding import AUDIT, canonical, digest_of, sha256
 from dprelease.documents.file_records import ExportRecord, FileRecord, Texts
 from dprelease.documents.ledger_record import LedgerRecord
 from dprelease.documents.metadata import Metadata

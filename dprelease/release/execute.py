@@ -21,8 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dprelease.documents.audits.audit_name import NAME as AUDIT
-from dprelease.documents.encoding import NAME, SIGNATURE, canonical, encoded_pieces
+from dprelease.documents.encoding import AUDIT, NAME, SIGNATURE, canonical, encoded_pieces
 from dprelease.documents.limit_records import FOLDER as LIMITS
 from dprelease.documents.listed_files import listed_files
 from dprelease.documents.release_manifest import GuaranteedManifest, ReleaseManifest

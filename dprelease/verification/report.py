@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dprelease.documents.audits.audit_name import NAME as AUDIT
 from dprelease.documents.audits.audit_record import (
     Audit,
     digest_of_recorded_declaration,
     parse_audit,
 )
 from dprelease.documents.chosen_limits import read_chosen_limits
-from dprelease.documents.encoding import NAME, sha256
+from dprelease.documents.encoding import AUDIT, NAME, sha256
 from dprelease.documents.limit_records import FOLDER as LIMITS
 from dprelease.documents.local_manifest import LocalRehearsalManifest
 from dprelease.documents.manifest import CentralManifest, RehearsalManifest

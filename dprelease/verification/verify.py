@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dprelease.documents.audits.audit_name import ENDING
 from dprelease.documents.audits.audit_record import parse_audit
-from dprelease.documents.encoding import NAME, SIGNATURE, sha256_if_readable
+from dprelease.documents.encoding import ENDING, NAME, SIGNATURE, sha256_if_readable
 from dprelease.documents.listed_files import listed_files
 from dprelease.documents.local_manifest import LocalManifest, LocalRehearsalManifest
 from dprelease.documents.manifest import Manifest, RehearsalManifest

@@ -17,7 +17,6 @@ import dprelease
 from dprelease.auditing import breach_files, sensitivities, whole_audit
 from dprelease.cli import app
 from dprelease.cli.audit_command import audit_texts
-from dprelease.documents.audits.audit_name import NAME
 from dprelease.documents.audits.audit_record import (
     Audit,
     UntestedPart,
@@ -27,7 +26,7 @@ from dprelease.documents.audits.audit_record import (
     encode_audit,
     parse_audit,
 )
-from dprelease.documents.encoding import canonical, sha256
+from dprelease.documents.encoding import AUDIT, canonical, sha256
 from dprelease.documents.json_schemas import render_schema as schema_of
 from dprelease.errors import DpReleaseError
 from dprelease.query.aggregates.sum import Sum
@@ -75,7 +74,7 @@ def release_and_audit(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def outcome(folder: Path) -> Audit:
-    return parse_audit((folder / "audit" / NAME).read_bytes())
+    return parse_audit((folder / "audit" / AUDIT).read_bytes())
 
 
 def change_audit(audit: Audit, **fields: Any) -> bytes:
@@ -86,7 +85,7 @@ def change_audit(audit: Audit, **fields: Any) -> bytes:
 
 
 def test_outcome_matches_its_schema(release_and_audit: Path) -> None:
-    raw = (release_and_audit / "audit" / NAME).read_bytes()
+    raw = (release_and_audit / "audit" / AUDIT).read_bytes()
     jsonschema.validate(json.loads(raw), json.loads(schema_of("audit")))
     told = parse_audit(raw)
     assert encode_audit(told) == raw
@@ -107,9 +106,9 @@ def test_release_names_its_audit(release_and_audit: Path, tmp_path: Path) -> Non
     frame = pa.table({name: rows.get(name, [None, None]) for name in names})
     release = dprelease.read_release(release_and_audit / "release.yaml")
     folder = release.run(
-        output=tmp_path / "out", frames={"people": frame}, audit=release_and_audit / "audit" / NAME
+        output=tmp_path / "out", frames={"people": frame}, audit=release_and_audit / "audit" / AUDIT
     )
-    assert (folder / NAME).read_bytes() == (release_and_audit / "audit" / NAME).read_bytes()
+    assert (folder / AUDIT).read_bytes() == (release_and_audit / "audit" / AUDIT).read_bytes()
     report = dprelease.verify(folder)
     assert report.ok
     assert any("names an audit" in words for words in report.checked)
@@ -118,9 +117,9 @@ def test_release_names_its_audit(release_and_audit: Path, tmp_path: Path) -> Non
     assert "100 %" in page
     assert UNTRIED not in page
     again = release.run(output=folder, frames={"people": frame}, overwrite=True)
-    assert not (again / NAME).exists()
+    assert not (again / AUDIT).exists()
     forge_audit(folder := release.run(
-        output=tmp_path / "forged", frames={"people": frame}, audit=release_and_audit / "audit" / NAME
+        output=tmp_path / "forged", frames={"people": frame}, audit=release_and_audit / "audit" / AUDIT
     ), change_audit(outcome(release_and_audit), declaration="0" * 64))  # fmt: skip
     assert "DP-AUDIT-007" in {finding.code for finding in dprelease.verify(folder).findings}
 
@@ -135,7 +134,7 @@ def test_untested_draws_are_reported(release_and_audit: Path, tmp_path: Path) ->
         "claimed": 1.0, "delta": 0.0, "bound": 0.125, "statistic": "sum", "holds": True,
     }  # fmt: skip
     for bounds, least in (([], UNTRIED), ([bound], f"0.125, {UNTRIED}")):
-        path = tmp_path / NAME
+        path = tmp_path / AUDIT
         path.write_bytes(
             change_audit(outcome(release_and_audit), not_tried=[one], black_box=bounds)
         )
@@ -154,7 +153,7 @@ def test_untested_draws_are_reported(release_and_audit: Path, tmp_path: Path) ->
 
 def forge_audit(folder: Path, raw: bytes) -> None:
     """Put another audit in a release's folder, with the digests that it takes."""
-    (folder / NAME).write_bytes(raw)
+    (folder / AUDIT).write_bytes(raw)
     record = json.loads((folder / "manifest.json").read_bytes())
     record["declaration"]["audit"]["sha256"] = sha256(raw)
     (folder / "manifest.json").write_bytes(canonical(with_digest(record)))
@@ -201,7 +200,7 @@ REFUSED: dict[str, tuple[Callable[[Audit], bytes], str]] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_invalid_audits_are_refused(name: str, release_and_audit: Path, tmp_path: Path) -> None:
     make, code = REFUSED[name]
-    path = tmp_path / NAME
+    path = tmp_path / AUDIT
     path.write_bytes(make(outcome(release_and_audit)))
     with pytest.raises(DpReleaseError) as caught:
         with_audit(read_declaration(release_and_audit / "release.yaml"), path)
@@ -209,13 +208,13 @@ def test_invalid_audits_are_refused(name: str, release_and_audit: Path, tmp_path
 
 
 def test_audit_is_signed(release_and_audit: Path, tmp_path: Path) -> None:
-    path = tmp_path / NAME
-    path.write_bytes((release_and_audit / "audit" / NAME).read_bytes())
+    path = tmp_path / AUDIT
+    path.write_bytes((release_and_audit / "audit" / AUDIT).read_bytes())
     key = copied(tmp_path)
     done = CliRunner().invoke(app, ["sign", str(path), "--key", str(key), "--json"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.output)["namespace"] == AUDITS
-    signature = Signature.from_armor((tmp_path / f"{NAME}.sig").read_bytes())
+    signature = Signature.from_armor((tmp_path / f"{AUDIT}.sig").read_bytes())
     assert signature.holds(path.read_bytes())
     again = CliRunner().invoke(app, ["sign", str(path), "--key", str(key)])
     assert "DP-SIGN-010" in again.output
@@ -270,7 +269,7 @@ def test_reproduction_needs_no_ledger_or_other_folder(tmp_path: Path) -> None:
     script = (folder / "reproduce.py").read_text().replace("__file__", repr(str(folder / "x")))
     exec(compile(script, "reproduce.py", "exec"), {})
     assert (folder / "out-other" / "manifest.json").exists()
-    assert sorted(path.name for path in moved.iterdir()) == [NAME, "finding-1"]
+    assert sorted(path.name for path in moved.iterdir()) == [AUDIT, "finding-1"]
 
 
 @pytest.mark.audit

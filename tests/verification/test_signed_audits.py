@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 import dprelease
 from dprelease.cli import app
-from dprelease.documents.audits.audit_name import NAME
 from dprelease.documents.audits.audit_record import (
     FORMAT,
     Audit,
@@ -20,14 +19,14 @@ from dprelease.documents.audits.audit_record import (
     digest_of,
     encode_audit,
 )
-from dprelease.documents.encoding import canonical
+from dprelease.documents.encoding import AUDIT, canonical
 from dprelease.errors import SignatureError
 from dprelease.signatures.sshsig import AUDITS, ENTRIES, MANIFESTS, Signature
 from dprelease.verification.after_publication.signing import sign_audit
 from tests.signatures.keys import VECTORS, held, openssh_takes, other_key, public
 
 WHO = "steward@office"
-SIGNATURE = f"{NAME}.sig"
+SIGNATURE = f"{AUDIT}.sig"
 RECORD = {
     "format": FORMAT, "version": "1.0", "title": "People", "declaration": "0" * 64,
     "engine": "duckdb", "queries": [], "whole": True, "complete": True, "holds": True,
@@ -44,7 +43,7 @@ def outcome(**fields: object) -> bytes:
 @pytest.fixture
 def audit(tmp_path: Path) -> Path:
     """Return the signed outcome of an audit."""
-    path = tmp_path / NAME
+    path = tmp_path / AUDIT
     path.write_bytes(outcome())
     sign_audit(path, held(tmp_path))
     return path

@@ -7,8 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import mkstemp
 
-from dprelease.documents.audits.audit_name import ENDING
-from dprelease.documents.encoding import SIGNATURE, canonical
+from dprelease.documents.encoding import ENDING, SIGNATURE, canonical
 from dprelease.errors import OutputError, SignatureError, VerificationError, raise_all
 from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
