@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dprelease.auditing.breach_files import refuse_folder, write_outcome
 from dprelease.auditing.whole_audit import TIME_LIMIT, run_audit
-from dprelease.documents.audits.audit_record import Audit
+from dprelease.documents.audit_record import Audit
 from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
 from dprelease.release.api import Release, read_release

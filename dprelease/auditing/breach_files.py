@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from dprelease.auditing.whole_audit import Outcome
-from dprelease.documents.audits.audit_record import encode_audit
+from dprelease.documents.audit_record import encode_audit
 from dprelease.documents.encoding import AUDIT
 from dprelease.errors import OutputError
 from dprelease.schema.load import Declaration

@@ -13,7 +13,7 @@ from typing import TypeVar
 from dprelease.auditing.neighbours.situations import NO_ROWS, Situation
 from dprelease.auditing.pairs import Pair
 from dprelease.auditing.stage import EngineFailure
-from dprelease.documents.audits.audit_record import AuditFinding
+from dprelease.documents.audit_record import AuditFinding
 
 MOST_FAILING = 3
 """The maximum number of failing pairs that are searched for in a stack.

@@ -31,7 +31,7 @@ from dprelease.auditing.stage import AuditedRelease
 from dprelease.auditing.whole_runs.canaries import run_canaries
 from dprelease.auditing.whole_runs.replayed_run import folder_for_runs
 from dprelease.auditing.whole_runs.twin_runs import run_twins
-from dprelease.documents.audits.audit_record import (
+from dprelease.documents.audit_record import (
     Audit,
     AuditFinding,
     EpsilonBound,

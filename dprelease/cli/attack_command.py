@@ -13,7 +13,7 @@ from dprelease.cli.texts.text_tables import table_text
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
-    from dprelease.documents.outcomes.attack_outcome import AttackOutcome
+    from dprelease.documents.attack_outcome import AttackOutcome
 
 WIDE_HEADS = ("guessed", "named alone", "solved")
 """Column heads of the table that are shown only with `--wide`."""
@@ -56,7 +56,7 @@ def attack(
 ) -> None:
     """Try to reconstruct the people of a rehearsal from its tables, and from coarser ones."""
     with report_failures(as_json):
-        from dprelease.documents.outcomes.attack_outcome import FORMS
+        from dprelease.documents.attack_outcome import FORMS
         from dprelease.reconstruction.attack import AttackRequest
         from dprelease.reconstruction.attack import attack as run
 

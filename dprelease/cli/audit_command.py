@@ -23,7 +23,7 @@ from dprelease.errors.printable import one_line
 from dprelease.schema.release_parts.engine_names import ENGINES
 
 if TYPE_CHECKING:
-    from dprelease.documents.audits.audit_record import Audit
+    from dprelease.documents.audit_record import Audit
 
 FINDING_EXIT_CODE = 4
 """Exit code of an audit with a finding."""

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from dprelease.documents.audits.audit_record import Audit
+from dprelease.documents.attack_outcome import AttackOutcome
+from dprelease.documents.audit_record import Audit
 from dprelease.documents.local_manifest import LocalManifest, LocalRehearsalManifest
 from dprelease.documents.manifest import Manifest, RehearsalManifest
-from dprelease.documents.outcomes.attack_outcome import AttackOutcome
 from dprelease.documents.party_manifest import FederatedManifest, FederatedRehearsalManifest
 from dprelease.schema import json_schema
 

@@ -16,14 +16,14 @@ from time import monotonic
 
 import numpy as np
 
-from dprelease.documents.manifest import RehearsalManifest
-from dprelease.documents.outcomes.attack_outcome import (
+from dprelease.documents.attack_outcome import (
     FORMS,
     AttackOutcome,
     AttributeRecord,
     Form,
     FormOutcome,
 )
+from dprelease.documents.manifest import RehearsalManifest
 from dprelease.errors import DeclarationError, Place
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.numerics.lattice import Flags, Floats, Integers

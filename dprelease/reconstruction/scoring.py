@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dprelease.documents.outcomes.attack_outcome import (
+from dprelease.documents.attack_outcome import (
     WORDS,
     Baseline,
     Form,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from dprelease.documents.audits.audit_record import Audit, digest_of_declaration, parse_audit
+from dprelease.documents.audit_record import Audit, digest_of_declaration, parse_audit
 from dprelease.errors import (
     BudgetError,
     DataError,

@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from dprelease.documents.audits.audit_record import Audit
+from dprelease.documents.audit_record import Audit
 from dprelease.documents.file_records import FamilyRecord, TableRecord
 from dprelease.documents.manifest import CentralManifest
 from dprelease.documents.release_manifest import GuaranteedManifest, ReleaseManifest

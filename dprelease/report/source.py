@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from dprelease.documents.audits.audit_record import Audit
+from dprelease.documents.audit_record import Audit
 from dprelease.documents.metadata import Metadata, TableMetadata
 from dprelease.documents.release_manifest import ReleaseManifest
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dprelease.documents.audits.audit_record import (
+from dprelease.documents.audit_record import (
     Audit,
     digest_of_recorded_declaration,
     parse_audit,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dprelease.documents.audits.audit_record import parse_audit
+from dprelease.documents.audit_record import parse_audit
 from dprelease.documents.encoding import ENDING, NAME, SIGNATURE, sha256_if_readable
 from dprelease.documents.listed_files import listed_files
 from dprelease.documents.local_manifest import LocalManifest, LocalRehearsalManifest

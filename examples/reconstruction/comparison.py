@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import dprelease
-from dprelease.documents.outcomes.attack_outcome import FORMS, AttackOutcome, Form, FormOutcome
+from dprelease.documents.attack_outcome import FORMS, AttackOutcome, Form, FormOutcome
 from dprelease.reconstruction.attack import AttackRequest, attack
 
 HERE = Path(__file__).parent

@@ -13,7 +13,7 @@ import pytest
 
 import dprelease
 from dprelease.auditing import sensitivities
-from dprelease.documents.audits.audit_record import Audit
+from dprelease.documents.audit_record import Audit
 from dprelease.exact import duckdb_factory
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.duckdb_factory import DuckDBKind

@@ -33,7 +33,7 @@ from dprelease.auditing.single_records import RecordsResult, compare_record_pair
 from dprelease.auditing.stage import AuditedRelease
 from dprelease.auditing.whole_audit import check_composed_claims
 from dprelease.auditing.whole_runs.twin_runs import run_twins
-from dprelease.documents.audits.audit_record import EpsilonBound, UntestedPart
+from dprelease.documents.audit_record import EpsilonBound, UntestedPart
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.results.true_records import ExactRecords
 from dprelease.mechanisms import registry

@@ -17,7 +17,7 @@ import dprelease
 from dprelease.auditing import breach_files, sensitivities, whole_audit
 from dprelease.cli import app
 from dprelease.cli.audit_command import audit_texts
-from dprelease.documents.audits.audit_record import (
+from dprelease.documents.audit_record import (
     Audit,
     UntestedPart,
     audit_to_json,

@@ -25,7 +25,7 @@ from dprelease.auditing.whole_runs.canaries import run_canaries
 from dprelease.auditing.whole_runs.replayed_run import RunOutput as Outcome
 from dprelease.auditing.whole_runs.replayed_run import folder_for_runs, run_release
 from dprelease.auditing.whole_runs.twin_runs import run_twins
-from dprelease.documents.audits.audit_record import AuditFinding
+from dprelease.documents.audit_record import AuditFinding
 from dprelease.errors import DataError, OutputError
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.inputs import find_input

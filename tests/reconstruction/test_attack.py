@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 import dprelease
 from dprelease.cli import app
+from dprelease.documents.attack_outcome import FORMS, AttackOutcome, FormOutcome
 from dprelease.documents.encoding import canonical, sha256
 from dprelease.documents.json_schemas import render_schema
-from dprelease.documents.outcomes.attack_outcome import FORMS, AttackOutcome, FormOutcome
 from dprelease.errors import DeclarationError, DpReleaseError, VerificationError
 from dprelease.numerics.lattice import Integers
 from dprelease.reconstruction.attack import AttackRequest, attack

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import dprelease
 from dprelease.cli import app
-from dprelease.documents.audits.audit_record import (
+from dprelease.documents.audit_record import (
     FORMAT,
     Audit,
     audit_to_json,

@@ -32,7 +32,7 @@ from dprelease.auditing.black_box.tiled_tables import tiled_records, tiled_table
 from dprelease.auditing.exact_pairs import Side, exact_sides
 from dprelease.auditing.pairs import Pair
 from dprelease.auditing.stage import AuditedRelease, EngineFailure
-from dprelease.documents.audits.audit_record import EpsilonBound, UntestedPart
+from dprelease.documents.audit_record import EpsilonBound, UntestedPart
 from dprelease.noise.noise_shares import noised_messages
 from dprelease.noise.noised_records import perturb_records
 from dprelease.numerics.lattice import Integers

@@ -26,7 +26,7 @@ from dprelease.auditing.whole_runs.replayed_run import (
     refuse_failed_runs,
     run_release,
 )
-from dprelease.documents.audits.audit_record import AuditFinding, Canaries
+from dprelease.documents.audit_record import AuditFinding, Canaries
 from dprelease.documents.release_metadata import metadata_of
 from dprelease.errors import LedgerError, OutputError
 from dprelease.exports.export_metadata import aggregate_metadata

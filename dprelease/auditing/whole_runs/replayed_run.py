@@ -16,7 +16,7 @@ from typing import Literal
 from dprelease.auditing.pairs import Tables
 from dprelease.auditing.replayed_words import ReplayedBits
 from dprelease.auditing.stage import AuditedRelease
-from dprelease.documents.audits.audit_record import AuditFinding
+from dprelease.documents.audit_record import AuditFinding
 from dprelease.errors import (
     DpReleaseError,
     InternalError,

@@ -27,7 +27,7 @@ from dprelease.auditing.whole_runs.replayed_run import (
     refuse_failed_runs,
     run_release,
 )
-from dprelease.documents.audits.audit_record import AuditFinding, Twins
+from dprelease.documents.audit_record import AuditFinding, Twins
 from dprelease.documents.encoding import NAME
 from dprelease.schema.source_types.source import Source
 from dprelease.tables import formats

@@ -29,7 +29,7 @@ def family_errors(declaration: Declaration, plan: Plan) -> list[AgreedErrors]:
     if not any(spec is not None and spec.non_negative for spec in consistent):
         return errors
     from dprelease.auditing.replayed_words import ReplayedBits
-    from dprelease.documents.audits.audit_record import digest_of_declaration
+    from dprelease.documents.audit_record import digest_of_declaration
     from dprelease.rehearsal.integer_errors import integer_table_errors
 
     # Bits from the declaration alone: the counts are invented, and a plan must print the same

@@ -21,7 +21,7 @@ from dprelease.auditing.black_box import (
 )
 from dprelease.auditing.pairs import Pair
 from dprelease.auditing.stage import AuditedRelease
-from dprelease.documents.audits.audit_record import EpsilonBound, UntestedPart
+from dprelease.documents.audit_record import EpsilonBound, UntestedPart
 from dprelease.noise import noise_shares, noised_records
 from dprelease.planning.plan import PlannedColumn
 from dprelease.schema.load import read_declaration

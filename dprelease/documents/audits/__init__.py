@@ -1,1 +1,0 @@
-"""Documents on the outcomes of audits."""

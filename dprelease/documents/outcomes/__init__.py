@@ -1,1 +1,0 @@
-"""Models of the files that commands write when they test a release."""
