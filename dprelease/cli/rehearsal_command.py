@@ -13,7 +13,7 @@ from dprelease.cli.texts.text_tables import table_text
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
-    from dprelease.documents.rehearsal_errors import ColumnErrors, Figures
+    from dprelease.documents.rehearsal_truth import ColumnErrors, Figures
 
 REPORT = "report"
 
@@ -46,8 +46,8 @@ def rehearse(
 ) -> None:
     """Run a release on invented people, and print its true errors; opens no declared source."""
     with report_failures(as_json) as state:
-        from dprelease.documents.rehearsal_errors import errors_in
         from dprelease.documents.rehearsal_manifest import WORDS
+        from dprelease.documents.rehearsal_truth import errors_in
         from dprelease.planning.declaration_findings import load_declaration
         from dprelease.rehearsal.rehearse import requested_files, requested_rows
         from dprelease.rehearsal.run import rehearse as run

@@ -15,7 +15,7 @@ import numpy as np
 from dprelease.documents.encoding import NAME, sha256_of
 from dprelease.documents.manifest import RehearsalManifest
 from dprelease.documents.rehearsal_manifest import RehearsalRecord
-from dprelease.documents.truth_columns import truth_columns
+from dprelease.documents.rehearsal_truth import truth_columns
 from dprelease.errors import DeclarationError, InternalError, Place, VerificationError, raise_all
 from dprelease.numerics.lattice import Integers
 from dprelease.planning.kinds import CENTRAL

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dprelease.documents.rehearsal_errors import ColumnErrors
-from dprelease.documents.truth_columns import TruthColumns, truth_columns
+from dprelease.documents.rehearsal_truth import ColumnErrors, TruthColumns, truth_columns
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.numerics.lattice import Floats, Integers

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from dprelease.documents.encoding import NAME, sha256, sha256_of
 from dprelease.documents.file_records import FileDigest
-from dprelease.documents.rehearsal_errors import ColumnErrors, encode_errors
 from dprelease.documents.rehearsal_manifest import (
     ERRORS,
     FORMATS,
@@ -19,6 +18,7 @@ from dprelease.documents.rehearsal_manifest import (
     PEOPLE,
     TRUTH,
 )
+from dprelease.documents.rehearsal_truth import ColumnErrors, encode_errors
 from dprelease.documents.release_manifest import ReleaseManifest
 from dprelease.errors import OutputError, RunState
 from dprelease.numerics.entropy import BitSource

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dprelease.documents.rehearsal_errors import ColumnErrors, Figures, errors_in
 from dprelease.documents.rehearsal_manifest import TRUTH
+from dprelease.documents.rehearsal_truth import ColumnErrors, Figures, errors_in
 from dprelease.errors import DeclarationError, UsageError
 from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths

@@ -10,7 +10,6 @@ from dprelease.documents import party_manifest as of_party
 from dprelease.documents.encoding import NAME
 from dprelease.documents.file_records import FileDigest, FileRecord, file_record
 from dprelease.documents.metadata import field_notes
-from dprelease.documents.rehearsal_errors import ColumnErrors
 from dprelease.documents.rehearsal_manifest import (
     ERRORS,
     PARTIES,
@@ -18,8 +17,8 @@ from dprelease.documents.rehearsal_manifest import (
     PartiesRecord,
     truth_records,
 )
+from dprelease.documents.rehearsal_truth import ColumnErrors, truth_columns
 from dprelease.documents.release_metadata import ReleaseMetadata
-from dprelease.documents.truth_columns import truth_columns
 from dprelease.errors import BudgetError, DeclarationError, Place
 from dprelease.noise.noise_shares import noised_messages
 from dprelease.planning.federated_plan import (

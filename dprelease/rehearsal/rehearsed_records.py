@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from dprelease.documents import local_manifest as manifest
 from dprelease.documents.file_records import FileDigest
 from dprelease.documents.metadata import field_notes
-from dprelease.documents.rehearsal_errors import ColumnErrors
 from dprelease.documents.rehearsal_manifest import ERRORS, rehearsal_record
+from dprelease.documents.rehearsal_truth import ColumnErrors
 from dprelease.documents.release_metadata import ReleaseMetadata
 from dprelease.noise.noised_records import perturb_records
 from dprelease.planning.local_plan import LocalPlan, prepare_local

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from dprelease.documents import manifest
 from dprelease.documents.file_records import FileDigest
-from dprelease.documents.rehearsal_errors import ColumnErrors
 from dprelease.documents.rehearsal_manifest import ERRORS, rehearsal_record
+from dprelease.documents.rehearsal_truth import ColumnErrors
 from dprelease.documents.release_metadata import metadata_of
 from dprelease.errors import RunState
 from dprelease.numerics.entropy import BitSource, Entropy

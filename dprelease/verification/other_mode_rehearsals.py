@@ -9,8 +9,8 @@ from dprelease.documents import party_manifest
 from dprelease.documents.file_records import FileDigest
 from dprelease.documents.local_manifest import LocalRehearsalManifest
 from dprelease.documents.party_manifest import FederatedRehearsalManifest
-from dprelease.documents.rehearsal_errors import ColumnErrors
 from dprelease.documents.rehearsal_manifest import ERRORS, PARTIES, PartiesRecord
+from dprelease.documents.rehearsal_truth import ColumnErrors
 from dprelease.documents.release_metadata import ReleaseMetadata
 from dprelease.errors import DpReleaseError
 from dprelease.planning.federated_plan import FederatedPlan

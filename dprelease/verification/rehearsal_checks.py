@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from dprelease.documents.manifest import RehearsalManifest
-from dprelease.documents.rehearsal_errors import ColumnErrors, decode_errors, encode_errors
 from dprelease.documents.rehearsal_manifest import ERRORS, WORDS, RehearsalRecord
+from dprelease.documents.rehearsal_truth import ColumnErrors, decode_errors, encode_errors
 from dprelease.rehearsal.error_summary import summarize_errors
 from dprelease.rehearsal.rehearsal_folder import synthetic_rows_file, truth_file
 from dprelease.rehearsal.run import truth_files

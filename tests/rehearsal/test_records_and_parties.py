@@ -21,8 +21,8 @@ from dprelease.cli import app
 from dprelease.cli.rehearsal_command import error_table_text
 from dprelease.documents.encoding import canonical, sha256
 from dprelease.documents.party_manifest import FederatedRehearsalManifest
-from dprelease.documents.rehearsal_errors import ColumnErrors
 from dprelease.documents.rehearsal_manifest import ERRORS, FORMATS, NOTE, NOTED
+from dprelease.documents.rehearsal_truth import ColumnErrors
 from dprelease.errors import DeclarationError, DpReleaseError
 from dprelease.query.local_records import resolve_records
 from dprelease.rehearsal.party_stand_ins import party_of_unit

@@ -9,7 +9,7 @@ import pytest
 
 import dprelease
 from dprelease.documents.metadata import ColumnMetadata, Role, TableMetadata
-from dprelease.documents.truth_columns import truth_columns
+from dprelease.documents.rehearsal_truth import truth_columns
 from dprelease.rehearsal.run import rehearse
 from dprelease.report.accuracy.truth_files import TruthFiles
 from dprelease.schema.load import read_declaration

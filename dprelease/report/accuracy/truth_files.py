@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dprelease.documents.metadata import Role, TableMetadata
-from dprelease.documents.truth_columns import truth_columns
+from dprelease.documents.rehearsal_truth import truth_columns
 from dprelease.tables import formats
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from dprelease.documents.rehearsal_errors import ColumnErrors
+from dprelease.documents.rehearsal_truth import ColumnErrors
 from dprelease.report.localization import to_three_digits
 from dprelease.report.pictures import PageTable
 from dprelease.report.section_context import Context

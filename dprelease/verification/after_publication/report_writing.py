@@ -127,7 +127,7 @@ def page_of_folder(
     )
     other = _page_writer(checked_manifest)
     if other is not None:
-        from dprelease.documents.rehearsal_errors import errors_in
+        from dprelease.documents.rehearsal_truth import errors_in
 
         errors = errors_in(folder) if rehearsed else None
         return other(release, language=language, checks=checks, errors=errors)

@@ -1,9 +1,10 @@
-"""The errors of a rehearsal: differences between published and true values, column by column."""
+"""The true values of a rehearsal: names of their columns, and errors of the published values."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from dprelease.documents.rehearsal_manifest import ERRORS
@@ -72,3 +73,43 @@ def decode_errors(raw: bytes) -> list[ColumnErrors]:
 def errors_in(folder: Path) -> list[ColumnErrors]:
     """Return the errors of a verified rehearsal."""
     return decode_errors((folder / ERRORS).read_bytes())
+
+
+TRUE, UNBOUNDED, OFF, ROWS, TOLD = "true_", "unbounded_", "off_", "true_rows", "is_published"
+"""Names or prefixes of columns with true values: the exact value within the contribution limits
+and without them, the number of rows by which a selected value is off, the number of rows of the
+cell, and whether the cell is published."""
+
+
+@dataclass(frozen=True, slots=True)
+class TruthColumns:
+    """Unique names of the columns with true values, by published column if each has its own."""
+
+    true: Mapping[str, str]
+    unbounded: Mapping[str, str]
+    off: Mapping[str, str]
+    rows: str
+    told: str
+
+
+def truth_columns(keys: Iterable[str], published: Iterable[str]) -> TruthColumns:
+    """Return the names of the columns with true values for a table's keys and published columns.
+
+    The order of the columns does not matter. A name that is already used, in upper or lower case,
+    gets an underscore.
+    """
+    columns = sorted(published)
+    # Readers of Parquet, such as DuckDB, find columns without regard to case.
+    taken = {name.casefold() for name in (*keys, *columns)}
+
+    def unused_name(name: str) -> str:
+        """Return an unused name, and mark it as used."""
+        while name.casefold() in taken:
+            name += "_"
+        taken.add(name.casefold())
+        return name
+
+    true, unbounded, off = (
+        {name: unused_name(prefix + name) for name in columns} for prefix in (TRUE, UNBOUNDED, OFF)
+    )
+    return TruthColumns(true, unbounded, off, unused_name(ROWS), unused_name(TOLD))
