@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.documents.encoding import NAME, SIGNATURE, digest_of, is_canonical, sha256_of
-from dprelease.documents.listed_files import listed_files
+from dprelease.documents.file_records import listed_files
 from dprelease.documents.manifest import Manifest
 from dprelease.documents.release_manifest import GuaranteeRecord
 from dprelease.privacy.guarantee import Guarantee

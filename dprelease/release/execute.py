@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dprelease.documents.encoding import AUDIT, NAME, SIGNATURE, canonical, encoded_pieces
+from dprelease.documents.file_records import listed_files
 from dprelease.documents.limit_records import FOLDER as LIMITS
-from dprelease.documents.listed_files import listed_files
 from dprelease.documents.release_manifest import GuaranteedManifest, ReleaseManifest
 from dprelease.errors import DeclarationError, OutputError, Place, RunState
 from dprelease.exact.engine_api import QueryEngine

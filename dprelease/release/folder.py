@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dprelease.documents.encoding import NAME, SIGNATURE
-from dprelease.documents.listed_files import listed_files
+from dprelease.documents.file_records import listed_files
 from dprelease.errors import OutputError, RunState
 from dprelease.exact.scratch import folders_with_prefix
 from dprelease.system.deferred_signals import defer_signals

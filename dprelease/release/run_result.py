@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from dprelease.documents.encoding import NAME, digest_of
-from dprelease.documents.listed_files import listed_files
+from dprelease.documents.file_records import listed_files
 from dprelease.documents.release_manifest import (
     GuaranteedManifest,
     GuaranteeRecord,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dprelease.documents.audit_record import parse_audit
 from dprelease.documents.encoding import ENDING, NAME, SIGNATURE, sha256_if_readable
-from dprelease.documents.listed_files import listed_files
+from dprelease.documents.file_records import listed_files
 from dprelease.documents.local_manifest import LocalManifest, LocalRehearsalManifest
 from dprelease.documents.manifest import Manifest, RehearsalManifest
 from dprelease.documents.party_manifest import FederatedManifest

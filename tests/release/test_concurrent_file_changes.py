@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dprelease.documents.listed_files import listed_files
+from dprelease.documents.file_records import listed_files
 from dprelease.errors import OutputError, State
 from dprelease.ledger.ledger import Ledger
 from dprelease.release.folder import Claim

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.documents.encoding import NAME, SIGNATURE
-from dprelease.documents.listed_files import listed_files
+from dprelease.documents.file_records import listed_files
 from dprelease.errors import OutputError
 from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
