@@ -13,9 +13,8 @@ from dprelease.exact.reading.sources import unreadable_error
 from dprelease.exact.sources.cell_reader import CellReader
 from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description
 from dprelease.schema.load import Declared
-from dprelease.schema.source_types.equality import BY_CHARACTERS
 from dprelease.schema.source_types.source import Source
-from dprelease.schema.source_types.source_type import TIME_OPTIONS, SourceType
+from dprelease.schema.source_types.source_type import BY_CHARACTERS, TIME_OPTIONS, SourceType
 
 
 class FixedWidth(SourceType, CellReader):

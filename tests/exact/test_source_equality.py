@@ -26,8 +26,8 @@ from dprelease.exact.duckdb import Engine
 from dprelease.exact.postgres.server_types import StoredColumn
 from dprelease.query import quoting
 from dprelease.scaffold.sketch import sketch
-from dprelease.schema.source_types.equality import ALIKE, OTHER
 from dprelease.schema.source_types.registry import SOURCE_TYPES, source_type
+from dprelease.schema.source_types.source_type import ALIKE, OTHER
 from dprelease.statements.values.source_equality import (
     EXACT,
     RELATION,

@@ -16,7 +16,7 @@ from dprelease.errors import DataError
 from dprelease.errors.catalogue.data_errors import CONVERT, DECODE
 from dprelease.query import quoting
 from dprelease.schema.columns import Column
-from dprelease.schema.source_types.equality import OTHER
+from dprelease.schema.source_types.source_type import OTHER
 from dprelease.statements.values.lossy_types import may_lose_values
 from dprelease.statements.values.physical import are_bytes
 

@@ -24,7 +24,7 @@ from dprelease.exact.reading.frames import (
 from dprelease.exact.reading.sources import source_fields, stored_columns
 from dprelease.exact.results.vectors import LARGE_BATCH_ROWS
 from dprelease.schema.load import Declared
-from dprelease.schema.source_types.equality import OTHER
+from dprelease.schema.source_types.source_type import OTHER
 from dprelease.statements.values.source_equality import engine_collations
 from dprelease.system.signal_propagation import reraise_handler_errors
 

@@ -29,8 +29,8 @@ from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description, c
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
 from dprelease.schema.public_values.key_files import are_valid_texts
-from dprelease.schema.source_types.equality import OTHER
 from dprelease.schema.source_types.source import Source
+from dprelease.schema.source_types.source_type import OTHER
 from dprelease.statements.values.lossy_types import may_lose_values
 from dprelease.statements.values.source_equality import is_no_id
 from dprelease.system.files import OPEN_FLAGS

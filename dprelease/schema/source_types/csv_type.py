@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dprelease.schema.source_types.equality import BY_CHARACTERS
 from dprelease.schema.source_types.source_type import (
+    BY_CHARACTERS,
     LINE_OPTIONS,
     MAPPING_OPTIONS,
     TEXT_OPTIONS,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from dprelease.schema.source_types.equality import EqualityRule
 from dprelease.schema.source_types.parquet_type import SOURCE_TYPE as PARQUET
-from dprelease.schema.source_types.source_type import SourceType
+from dprelease.schema.source_types.source_type import EqualityRule, SourceType
 
 
 class Delta(SourceType):

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from dprelease.schema.source_types.equality import ACCENTS, ANY, CASE, FORMS, OTHER, EqualityRule
-from dprelease.schema.source_types.source_type import SourceType
+from dprelease.schema.source_types.source_type import (
+    ACCENTS,
+    ANY,
+    CASE,
+    FORMS,
+    OTHER,
+    EqualityRule,
+    SourceType,
+)
 
 
 class DuckDB(SourceType):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dprelease.schema.field_types import refuse
-from dprelease.schema.source_types.equality import BY_CHARACTERS
 from dprelease.schema.source_types.source_type import (
+    BY_CHARACTERS,
     MAPPING_OPTIONS,
     TEXT_OPTIONS,
     TIME_OPTIONS,

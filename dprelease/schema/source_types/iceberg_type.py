@@ -6,9 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import ClassVar
 
-from dprelease.schema.source_types.equality import EqualityRule
 from dprelease.schema.source_types.parquet_type import SOURCE_TYPE as PARQUET
-from dprelease.schema.source_types.source_type import SourceType
+from dprelease.schema.source_types.source_type import EqualityRule, SourceType
 from dprelease.system.lake_tables import ICEBERG_SUFFIXES
 
 

@@ -6,8 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from dprelease.schema.source_types.equality import ANY, BLANKS, CASE, OTHER, EqualityRule
-from dprelease.schema.source_types.source_type import MAPPING_OPTIONS, SourceType
+from dprelease.schema.source_types.source_type import (
+    ANY,
+    BLANKS,
+    CASE,
+    MAPPING_OPTIONS,
+    OTHER,
+    EqualityRule,
+    SourceType,
+)
 from dprelease.system.lake_tables import LOCAL_TREE, FolderTree, Problem, lake_problem
 
 

@@ -7,8 +7,14 @@ from typing import ClassVar
 
 from dprelease.schema.field_types import refuse
 from dprelease.schema.server_address import KEYS, SCHEMES, has_password, has_unknown_key
-from dprelease.schema.source_types.equality import ANY, CASE, OTHER, EqualityRule
-from dprelease.schema.source_types.source_type import TIME_OPTIONS, SourceType
+from dprelease.schema.source_types.source_type import (
+    ANY,
+    CASE,
+    OTHER,
+    TIME_OPTIONS,
+    EqualityRule,
+    SourceType,
+)
 
 
 class Postgres(SourceType):

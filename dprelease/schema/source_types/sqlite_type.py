@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from dprelease.schema.source_types.equality import ANY, BLANKS, CASE, OTHER, EqualityRule
-from dprelease.schema.source_types.source_type import TIME_OPTIONS, SourceType
+from dprelease.schema.source_types.source_type import (
+    ANY,
+    BLANKS,
+    CASE,
+    OTHER,
+    TIME_OPTIONS,
+    EqualityRule,
+    SourceType,
+)
 
 
 class SQLite(SourceType):

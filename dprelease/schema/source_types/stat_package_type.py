@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dprelease.schema.source_types.equality import BY_CHARACTERS
-from dprelease.schema.source_types.source_type import MAPPING_OPTIONS, TIME_OPTIONS, SourceType
+from dprelease.schema.source_types.source_type import (
+    BY_CHARACTERS,
+    MAPPING_OPTIONS,
+    TIME_OPTIONS,
+    SourceType,
+)
 
 
 class StatPackage(SourceType):

@@ -6,9 +6,13 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from dprelease.schema.source_types.duckdb_type import DuckDB
-from dprelease.schema.source_types.equality import BY_CHARACTERS, EqualityRule
 from dprelease.schema.source_types.parquet_type import Parquet
-from dprelease.schema.source_types.source_type import OPTIONS, SourceType
+from dprelease.schema.source_types.source_type import (
+    BY_CHARACTERS,
+    OPTIONS,
+    EqualityRule,
+    SourceType,
+)
 
 FILES = "files"
 """The name of the source type of several files."""

@@ -20,9 +20,9 @@ from dprelease.errors import DataError, Place
 from dprelease.errors.catalogue.data_errors import ALIKE_SELECTED, ALIKE_STORED, UNDECLARED_EQUALITY
 from dprelease.query import quoting
 from dprelease.schema.source_types.duckdb_type import DuckDB
-from dprelease.schema.source_types.equality import ANY, OTHER, EqualityRule
 from dprelease.schema.source_types.parquet_type import Parquet
 from dprelease.schema.source_types.registry import source_type
+from dprelease.schema.source_types.source_type import ANY, OTHER, EqualityRule
 from dprelease.statements.values.physical import FLOATS, base_type
 
 SPARK_NOTE = "org.apache.spark.sql.parquet.row.metadata"

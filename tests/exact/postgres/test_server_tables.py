@@ -17,8 +17,8 @@ from dprelease.exact.postgres.server_types import LONGEST_TEXT_BYTES
 from dprelease.release.runs.pipeline import run
 from dprelease.scaffold.server_sketch import server_sketch
 from dprelease.schema.load import read_declaration
-from dprelease.schema.source_types.equality import OTHER
 from dprelease.schema.source_types.postgres_type import Postgres
+from dprelease.schema.source_types.source_type import OTHER
 from tests.exact.build import ask, declare, exact
 from tests.exact.postgres.server import Server
 from tests.exact.test_column_type_changes import (
