@@ -13,8 +13,7 @@ from pydantic_core import ErrorDetails
 
 from dprelease.errors import DeclarationError, DpReleaseError, Place, raise_all
 from dprelease.errors.suggestions import nearest, value_labels_hint
-from dprelease.schema.field_types import refuse
-from dprelease.schema.mistakes.words import A_MAPPING, validation_text
+from dprelease.schema.field_types import A_MAPPING, refuse, validation_text
 from dprelease.schema.public_values.large_files import (
     DEFAULT_ENCODING,
     LARGEST_TEXT,
