@@ -29,7 +29,7 @@ from dprelease.schema.column_spec import ColumnSpec
 from dprelease.schema.mechanism import AUTO, MechanismSpec
 from dprelease.schema.release import PRIVATE_KEYS
 from dprelease.schema.release_parts.limits import SuppressionSpec
-from dprelease.schema.release_parts.private_keys import PrivateKeysSpec
+from dprelease.schema.release_parts.query_parts import PrivateKeysSpec
 
 # Which noisy vector of a query counts people, so that cells with few people can be left empty.
 

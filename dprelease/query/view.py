@@ -25,8 +25,8 @@ from dprelease.schema.columns import Column, CutColumn, IntegerColumn, NumberCol
 from dprelease.schema.load import Declared
 from dprelease.schema.model import normalized_name
 from dprelease.schema.release import QuerySpec
-from dprelease.schema.release_parts.join_form import JoinSpec
 from dprelease.schema.release_parts.limit_choice import LIMITS, TOTAL, highest_limit
+from dprelease.schema.release_parts.query_parts import JoinSpec
 from dprelease.schema.source_types.row_places import RowPlace, have_common_rows, places_of
 from dprelease.schema.table import Table, UnitSpec
 

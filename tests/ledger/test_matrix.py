@@ -34,7 +34,7 @@ from dprelease.schema.aggregate_keywords import WORDS
 from dprelease.schema.column_spec import CHOSEN, KINDS
 from dprelease.schema.load import declaration_from_texts
 from dprelease.schema.release_parts.limit_choice import LIMITS
-from dprelease.schema.release_parts.private_keys import PrivateKeysSpec
+from dprelease.schema.release_parts.query_parts import PrivateKeysSpec
 from tests.covering import thinned
 
 TABLE, EPSILON, DELTA = "office/people", "8", "0.001"

@@ -29,7 +29,7 @@ from dprelease.query.resolve import Query
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import declaration_from_texts, read_declaration
 from dprelease.schema.release import BudgetSpec
-from dprelease.schema.release_parts.private_keys import PrivateKeysSpec
+from dprelease.schema.release_parts.query_parts import PrivateKeysSpec
 from dprelease.tables.published_columns import published_arrays
 from tests.covering import examples, thinned
 from tests.exact.build import ask, declare
