@@ -53,7 +53,7 @@ from dprelease.schema.columns import (
 from dprelease.schema.localized_text import LocalizedText
 from dprelease.schema.release import QuerySpec
 from dprelease.schema.release_parts.limits import QUALITY_LIMITS
-from dprelease.schema.release_parts.records import RecordColumnSpec
+from dprelease.schema.release_parts.local_and_federated import RecordColumnSpec
 from dprelease.schema.release_parts.summaries import SummarySpec
 from dprelease.tables.family_tables import schema_of_output
 from dprelease.tables.key_columns import key_types

@@ -22,7 +22,7 @@ from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.schema.column_spec import ColumnSpec
 from dprelease.schema.release import ReleaseSpec
-from dprelease.schema.release_parts.records import RecordColumnSpec
+from dprelease.schema.release_parts.local_and_federated import RecordColumnSpec
 from dprelease.schema.release_parts.shares import ShareSpec
 
 UNCHANGED = Fraction(1)

@@ -32,7 +32,7 @@ from dprelease.query.resolve import Query, resolve
 from dprelease.schema.load import Declaration
 from dprelease.schema.mechanism import AUTO, MechanismSpec
 from dprelease.schema.release import BudgetSpec
-from dprelease.schema.release_parts.parties import FederatedSpec
+from dprelease.schema.release_parts.local_and_federated import FederatedSpec
 
 NOISE_FRACTION = Fraction(1023, 1024)
 """Fraction of the budget that the noise of the honest parties spends; the parties' rounding may

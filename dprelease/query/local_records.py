@@ -31,7 +31,7 @@ from dprelease.schema.columns import (
 from dprelease.schema.field_types import DROP
 from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.mechanism import MechanismSpec
-from dprelease.schema.release_parts.records import RecordColumnSpec, RecordsSpec
+from dprelease.schema.release_parts.local_and_federated import RecordColumnSpec, RecordsSpec
 
 RANDOMIZED_RESPONSE = "randomized_response"
 MOST_VALUES = 2**20

@@ -48,9 +48,8 @@ from dprelease.schema.release_parts.limit_choice import Limit
 from dprelease.schema.release_parts.limits import Limits as Limits
 from dprelease.schema.release_parts.limits import Quality, QualitySpec
 from dprelease.schema.release_parts.listed_names import EngineName, FormatName
-from dprelease.schema.release_parts.parties import FederatedSpec
+from dprelease.schema.release_parts.local_and_federated import FederatedSpec, RecordsSpec
 from dprelease.schema.release_parts.query_parts import HistogramSpec, JoinSpec, PrivateKeys
-from dprelease.schema.release_parts.records import RecordsSpec
 from dprelease.schema.release_parts.shares import Share, ShareSpec
 from dprelease.schema.release_parts.summaries import Summaries
 from dprelease.schema.release_parts.variables import NAME as VARIABLE

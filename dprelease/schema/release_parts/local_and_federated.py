@@ -1,4 +1,4 @@
-"""Declaration of records that are published one by one."""
+"""Releases without a central table: records published one by one, and federated releases."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from dprelease.schema.amounts import refuse_several_keys, require_above_zero
-from dprelease.schema.field_types import TEXT_SCHEMA, Exact, ShortForm, Text, refuse, to_text
+from dprelease.schema.field_types import TEXT_SCHEMA, Exact, ShortForm, Text, Whole, refuse, to_text
 from dprelease.schema.localized_text import Decimals, Documented
 from dprelease.schema.mechanism import Mechanism
+from dprelease.schema.model import Model
 from dprelease.schema.release_parts.shares import Share, ShareSpec
 
 
@@ -50,3 +51,26 @@ class RecordsSpec(Documented):
         ShortForm({"type": "array", "items": TEXT_SCHEMA}),
     ]
     share: Share = ShareSpec()
+
+
+class FederatedSpec(Model):
+    """Several parties add noise, each over its own rows.
+
+    `honest`: the number of honest parties for which the budget has to hold, if the others add no
+    noise or reveal theirs; by default all. Messages are summed so that nobody sees a single one.
+    """
+
+    parties: Annotated[Whole, Field(ge=2, le=10**6)]
+    honest: Annotated[Whole, Field(ge=1, le=10**6)] | None = None
+
+    @model_validator(mode="after")
+    def _refuse_too_many_honest(self) -> Self:
+        """Refuse more honest parties than there are parties."""
+        if self.least > self.parties:
+            refuse("DP-DECL-003", problem="there are more honest parties than parties")
+        return self
+
+    @property
+    def least(self) -> int:
+        """The minimum number of honest parties, for which the budget has to hold."""
+        return self.honest or self.parties
