@@ -20,10 +20,10 @@ from dprelease.planning.calibration import (
 from dprelease.privacy.budget import Budget, Variant
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
+from dprelease.schema.amounts import ShareSpec
 from dprelease.schema.column_spec import ColumnSpec
 from dprelease.schema.release import ReleaseSpec
 from dprelease.schema.release_parts.local_and_federated import RecordColumnSpec
-from dprelease.schema.release_parts.shares import ShareSpec
 
 UNCHANGED = Fraction(1)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dprelease.errors import DpReleaseError, Place, QueryError
+from dprelease.schema.amounts import ShareSpec
 from dprelease.schema.release import QuerySpec, ReleaseSpec
-from dprelease.schema.release_parts.shares import ShareSpec
 
 SHARED_FIELDS = {
     "source": "from", "join": "join", "derive": "derive", "where": "where",

@@ -28,6 +28,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dprelease.numerics.rounding import plain_text
+from dprelease.schema.amounts import ShareSpec
 from dprelease.schema.columns import IntegerColumn
 from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.mechanism import AUTO, MechanismSpec
@@ -41,7 +42,6 @@ from dprelease.schema.release_parts.limit_choice import (
     LimitChoices,
     with_limits,
 )
-from dprelease.schema.release_parts.shares import ShareSpec
 
 SUFFIX = "-limits"
 """What the folder of the release of the limits is named after that of the other release."""

@@ -1,13 +1,16 @@
-"""Validators that several models share."""
+"""Amounts in a declaration: shares of the budget, and validators that several models share."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, BeforeValidator, model_validator
 
 from dprelease.numerics.rounding import exact_of, plain_text
-from dprelease.schema.field_types import refuse, to_exact
+from dprelease.schema.field_types import NUMBER_SCHEMA, Exact, ShortForm, refuse, to_exact
 from dprelease.schema.model import Model
 
 
@@ -58,3 +61,24 @@ def refuse_edges(edges: Sequence[Fraction], labels: int | None) -> None:
     if labels is not None and labels != cells:
         problem = f"make {cells:,} cell{'' if cells == 1 else 's'}, and `labels` has {labels:,}"
         refuse("DP-SCHEMA-006", column="this column", problem=problem, key="labels")
+
+
+class ShareSpec(Model):
+    """A part of the budget: by weight, or an absolute epsilon or rho."""
+
+    weight: Annotated[Exact | None, AfterValidator(require_above_zero)] = None
+    epsilon: Annotated[Exact | None, AfterValidator(require_above_zero)] = None
+    rho: Annotated[Exact | None, AfterValidator(require_above_zero)] = None
+
+    @model_validator(mode="after")
+    def _refuse_several_keys(self) -> Self:
+        """Refuse a share with more than one of `weight`, `epsilon` and `rho`."""
+        refuse_several_keys(self, "weight", "epsilon", "rho")
+        return self
+
+
+def _expand_share(value: object) -> object:
+    return {"weight": value} if isinstance(value, str | int | float) else value
+
+
+Share = Annotated[ShareSpec, BeforeValidator(_expand_share), ShortForm(NUMBER_SCHEMA)]

@@ -16,7 +16,7 @@ from pydantic import (
 )
 
 from dprelease.privacy.unit import Neighbours
-from dprelease.schema.amounts import refuse_several_keys
+from dprelease.schema.amounts import Share, ShareSpec, refuse_several_keys
 from dprelease.schema.column_spec import ColumnSpec
 from dprelease.schema.columns import Column, check_computed
 from dprelease.schema.field_types import (
@@ -50,7 +50,6 @@ from dprelease.schema.release_parts.limits import Quality, QualitySpec
 from dprelease.schema.release_parts.listed_names import EngineName, FormatName
 from dprelease.schema.release_parts.local_and_federated import FederatedSpec, RecordsSpec
 from dprelease.schema.release_parts.query_parts import HistogramSpec, JoinSpec, PrivateKeys
-from dprelease.schema.release_parts.shares import Share, ShareSpec
 from dprelease.schema.release_parts.summaries import Summaries
 from dprelease.schema.release_parts.variables import NAME as VARIABLE
 from dprelease.schema.release_parts.variables import Kind

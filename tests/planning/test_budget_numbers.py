@@ -22,12 +22,12 @@ from dprelease.numerics.rounding import exact_of
 from dprelease.planning.prepare import prepare
 from dprelease.release.accounts import account_of
 from dprelease.release.question import declaration_of_statement
+from dprelease.schema.amounts import ShareSpec
 from dprelease.schema.column_spec import ColumnSpec
 from dprelease.schema.load import declaration_from_texts
 from dprelease.schema.release import BudgetSpec
 from dprelease.schema.release_parts.local_and_federated import RecordColumnSpec
 from dprelease.schema.release_parts.query_parts import PrivateKeysSpec
-from dprelease.schema.release_parts.shares import ShareSpec
 
 SCHEMA: dict[str, Any] = {
     "table": "people",

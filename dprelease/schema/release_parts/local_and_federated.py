@@ -7,12 +7,11 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from dprelease.schema.amounts import refuse_several_keys, require_above_zero
+from dprelease.schema.amounts import Share, ShareSpec, refuse_several_keys, require_above_zero
 from dprelease.schema.field_types import TEXT_SCHEMA, Exact, ShortForm, Text, Whole, refuse, to_text
 from dprelease.schema.localized_text import Decimals, Documented
 from dprelease.schema.mechanism import Mechanism
 from dprelease.schema.model import Model
-from dprelease.schema.release_parts.shares import Share, ShareSpec
 
 
 class RecordColumnSpec(Documented):
