@@ -28,7 +28,7 @@ from dprelease.postprocess import family_steps
 from dprelease.release.run_options import engine_exposures, with_engine
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
-from dprelease.schema.release_parts import engine_names, format_names
+from dprelease.schema.release_parts import extension_names
 from dprelease.schema.source_types import registry as registry_of_sources
 from dprelease.schema.source_types.source_type import OPTIONS
 from dprelease.tables import formats
@@ -227,7 +227,7 @@ def test_engine_is_one_module_and_one_line(tmp_path: Path, monkeypatch: pytest.M
     """It is admitted, read with, asked what it leaves open, and verified; it answers the same."""
     (tmp_path / "plain_engine.py").write_text(PLAIN)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setitem(engine_names.ENGINES, "plain", "plain_engine")
+    monkeypatch.setitem(extension_names.ENGINES, "plain", "plain_engine")
     text = write(tmp_path).read_text()
     declared = read_declaration(tmp_path / "release.yaml")
     (tmp_path / "own.yaml").write_text(text + "engine: plain\n")
@@ -250,11 +250,11 @@ def test_engine_is_one_module_and_one_line(tmp_path: Path, monkeypatch: pytest.M
 
 def test_every_engine_has_a_module() -> None:
     """Which is found by its text, and opens and tells as all do."""
-    for name in engine_names.ENGINES:
+    for name in extension_names.ENGINES:
         kind = engine_kind(name)
         assert callable(kind.open)
         assert callable(kind.exposure_texts)
-    assert engine_names.DEFAULT_ENGINE in engine_names.ENGINES
+    assert extension_names.DEFAULT_ENGINE in extension_names.ENGINES
 
 
 def test_family_step_is_one_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,7 +307,7 @@ def test_export_format_is_one_module_and_one_line(
     """It is admitted, asked for problems, written, listed by its digest, and made again."""
     (tmp_path / "tallies_export.py").write_text(TALLIES)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setitem(format_names.FORMATS, "tallies", "tallies_export")
+    monkeypatch.setitem(extension_names.FORMATS, "tallies", "tallies_export")
     text = write(tmp_path).read_text()
     (tmp_path / "own.yaml").write_text(text + "formats: [tallies, csv]\n")
     folder = run(read_declaration(tmp_path / "own.yaml"), output=tmp_path / "out own")
@@ -334,7 +334,7 @@ def test_export_format_is_one_module_and_one_line(
 
 def test_every_format_has_a_module() -> None:
     """Which is found by its text, and is called as it is on the list."""
-    for name in format_names.FORMATS:
+    for name in extension_names.FORMATS:
         assert export_format(name).name == name
 
 

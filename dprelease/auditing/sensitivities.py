@@ -53,7 +53,7 @@ from dprelease.query.resolve import Query
 from dprelease.rehearsal.draws import Draws
 from dprelease.rehearsal.meeting import literals_in
 from dprelease.schema.columns import Column, IntegerColumn
-from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
+from dprelease.schema.release_parts.extension_names import DEFAULT_ENGINE
 from dprelease.schema.table import Table
 
 MOST_SITUATIONS = 600

@@ -20,7 +20,7 @@ from dprelease.cli.reporting import (
 )
 from dprelease.cli.texts.text_tables import table_text
 from dprelease.errors.printable import one_line
-from dprelease.schema.release_parts.engine_names import ENGINES
+from dprelease.schema.release_parts.extension_names import ENGINES
 
 if TYPE_CHECKING:
     from dprelease.documents.audit_record import Audit

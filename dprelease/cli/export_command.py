@@ -10,7 +10,7 @@ import typer
 from dprelease.cli.reporting import AsJson, print_result, report_failures
 from dprelease.errors.local_paths import uri_fields
 from dprelease.errors.printable import count_text, one_line
-from dprelease.schema.release_parts.format_names import FORMATS
+from dprelease.schema.release_parts.extension_names import FORMATS
 
 
 def _check_formats(names: list[str]) -> list[str]:

@@ -25,7 +25,7 @@ from dprelease.cli.texts.check_text import (
 from dprelease.cli.texts.written_files import disk_space_texts, file_list, has_unknown_rows
 from dprelease.errors import Findings, QueryError
 from dprelease.errors.printable import one_line
-from dprelease.schema.release_parts.engine_names import ENGINES
+from dprelease.schema.release_parts.extension_names import ENGINES
 
 if TYPE_CHECKING:
     from dprelease.planning.families.family_errors import AgreedErrors

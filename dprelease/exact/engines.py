@@ -18,7 +18,7 @@ from dprelease.query.resolve import Query
 from dprelease.query.view import PRIVATE_SOURCE
 from dprelease.schema.load import Declared
 from dprelease.schema.release import ReleaseSpec
-from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE, ENGINES
+from dprelease.schema.release_parts.extension_names import DEFAULT_ENGINE, ENGINES
 from dprelease.schema.table import Table
 
 

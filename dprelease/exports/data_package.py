@@ -39,7 +39,7 @@ from dprelease.exports.names import (
 )
 from dprelease.exports.vocabularies import is_spdx
 from dprelease.schema.release_parts.about import UNDETERMINED
-from dprelease.schema.release_parts.format_names import PARQUET
+from dprelease.schema.release_parts.extension_names import PARQUET
 
 FILE = "datapackage.json"
 PROFILES = "https://datapackage.org/profiles/2.0"

@@ -26,7 +26,7 @@ from dprelease.exports.vocabularies import (
     types_of,
 )
 from dprelease.schema.release_parts.about import UNDETERMINED
-from dprelease.schema.release_parts.format_names import PARQUET
+from dprelease.schema.release_parts.extension_names import PARQUET
 
 FILE = "dcat.jsonld"
 Node = dict[str, Any]

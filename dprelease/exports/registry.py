@@ -11,7 +11,7 @@ from dprelease.documents.metadata import Metadata
 from dprelease.errors import DeclarationError, Place
 from dprelease.exports.export import Export
 from dprelease.exports.layout import refused_wide_keys
-from dprelease.schema.release_parts.format_names import FORMATS
+from dprelease.schema.release_parts.extension_names import FORMATS
 
 RUNTIME: dict[str, Callable[[], str]] = {"zlib": lambda: zlib.ZLIB_RUNTIME_VERSION}
 """Versions of Python's libraries that affect bytes: compressed files depend on zlib."""

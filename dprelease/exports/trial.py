@@ -33,7 +33,7 @@ from dprelease.exports.export import PublishedRelease
 from dprelease.exports.layout import max_rows
 from dprelease.exports.px.px_cells import max_cells
 from dprelease.exports.writer import write_formats
-from dprelease.schema.release_parts.format_names import PARQUET
+from dprelease.schema.release_parts.extension_names import PARQUET
 from dprelease.system.deferred_signals import temporary_folder
 from dprelease.tables.formats import write_table
 

@@ -19,7 +19,7 @@ from dprelease.profile.exact_sums import sums_under_limits, unlimited_sums
 from dprelease.profile.losses import LeftOutRows
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
-from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
+from dprelease.schema.release_parts.extension_names import DEFAULT_ENGINE
 
 CONFIDENTIAL = (
     "CONFIDENTIAL. These numbers are exact, and as confidential as the data: only for people who "

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dprelease.errors import DataError
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration, Declared
-from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE, SPARK
+from dprelease.schema.release_parts.extension_names import DEFAULT_ENGINE, SPARK
 from dprelease.system.stores.address import WEB
 
 IN_STORE = "in a store from which Spark reads only Parquet, or on a web server"

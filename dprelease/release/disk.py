@@ -41,7 +41,7 @@ from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.measurement import Measurement, Role
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
-from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
+from dprelease.schema.release_parts.extension_names import DEFAULT_ENGINE
 from dprelease.statements.coarser import level_above
 from dprelease.tables.family_tables import Schema, schema_of_measured, schema_of_output
 from dprelease.tables.formats import ROW_GROUP

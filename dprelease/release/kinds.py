@@ -31,7 +31,7 @@ from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.release.disk import max_bytes
 from dprelease.schema.load import Declaration
-from dprelease.schema.release_parts.format_names import PARQUET
+from dprelease.schema.release_parts.extension_names import PARQUET
 
 if TYPE_CHECKING:
     import pyarrow as pa

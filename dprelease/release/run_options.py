@@ -26,7 +26,7 @@ from dprelease.errors.suggestions import nearest
 from dprelease.planning.kinds import kind_of
 from dprelease.schema.load import Declaration, Declared
 from dprelease.schema.model import shorten
-from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE, ENGINES
+from dprelease.schema.release_parts.extension_names import DEFAULT_ENGINE, ENGINES
 from dprelease.schema.source_types.registry import type_of_address
 from dprelease.schema.source_types.source import Source
 from dprelease.system.files import read_file, reason_of

@@ -37,9 +37,9 @@ from dprelease.schema.model import Model, refuse_similar_names
 from dprelease.schema.release_parts.about import AboutSpec
 from dprelease.schema.release_parts.consistent import Consistent, grouping_table_name
 from dprelease.schema.release_parts.defaults import SHARED
-from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
 from dprelease.schema.release_parts.engine_settings import DuckDBSpec, SparkSpec
-from dprelease.schema.release_parts.format_names import (
+from dprelease.schema.release_parts.extension_names import (
+    DEFAULT_ENGINE,
     OF_RECORDS,
     in_order,
     refuse_formats,

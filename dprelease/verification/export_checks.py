@@ -13,7 +13,7 @@ from dprelease.documents.metadata import Metadata
 from dprelease.documents.release_manifest import GuaranteedManifest
 from dprelease.errors import OutputError
 from dprelease.schema.load import Declaration
-from dprelease.schema.release_parts.format_names import PARQUET
+from dprelease.schema.release_parts.extension_names import PARQUET
 from dprelease.system.deferred_signals import temporary_folder
 from dprelease.system.files import reason_of
 from dprelease.verification.report import Report

@@ -29,7 +29,7 @@ from dprelease.release.accounts import account_of
 from dprelease.release.kinds import plan_release
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
-from dprelease.schema.release_parts.format_names import FORMATS, OF_RECORDS
+from dprelease.schema.release_parts.extension_names import FORMATS, OF_RECORDS
 from dprelease.verification.after_publication.export_copy import export
 from tests.exports.build import ALL, RELEASE, WORDS_TOO, publish, write
 from tests.release import area_family

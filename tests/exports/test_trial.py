@@ -24,7 +24,7 @@ from dprelease.release.accounts import account_of
 from dprelease.release.kinds import Exports, plan_release
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
-from dprelease.schema.release_parts import format_names
+from dprelease.schema.release_parts import extension_names
 from dprelease.verification.after_publication.export_copy import export
 from tests.exports import build, full_release
 from tests.release import area_family
@@ -71,7 +71,7 @@ def own_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules/own_export.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path / "modules")
-    monkeypatch.setitem(format_names.FORMATS, "own", "own_export")
+    monkeypatch.setitem(extension_names.FORMATS, "own", "own_export")
     from dprelease.exports.registry import export_format
 
     yield type(export_format("own"))

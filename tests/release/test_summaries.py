@@ -189,7 +189,7 @@ def test_changed_summary_is_found(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("formats", [["csv", "excel", "json-stat"], ["sdmx", "frictionless"]])
 def test_formats_have_all_tables(tmp_path: Path, formats: list[str]) -> None:
-    from dprelease.schema.release_parts.format_names import FORMATS
+    from dprelease.schema.release_parts.extension_names import FORMATS
 
     known = [name for name in formats if name in FORMATS]
     out = release_summaries(tmp_path, formats=known)

@@ -45,7 +45,7 @@ from dprelease.schema.columns import (
     TimestampColumn,
     is_stored,
 )
-from dprelease.schema.release_parts.format_names import FORMATS
+from dprelease.schema.release_parts.extension_names import FORMATS
 from dprelease.schema.source_types.source import Source
 from dprelease.schema.table import Table
 from dprelease.tables import formats

@@ -15,7 +15,7 @@ from dprelease.numerics.rounding import plain_text
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.schema.field_types import NUMBER_SCHEMA, ShortForm, Whole, refuse
 from dprelease.schema.model import Model
-from dprelease.schema.release_parts.engine_names import DEFAULT_ENGINE
+from dprelease.schema.release_parts.extension_names import DEFAULT_ENGINE
 from dprelease.schema.release_parts.limits import Percentage
 
 if TYPE_CHECKING:

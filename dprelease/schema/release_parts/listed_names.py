@@ -7,8 +7,12 @@ from typing import Annotated
 from pydantic import BeforeValidator, WithJsonSchema
 
 from dprelease.schema.field_types import refuse
-from dprelease.schema.release_parts.engine_names import ENGINES, not_an_engine
-from dprelease.schema.release_parts.format_names import known_formats, suggest_format
+from dprelease.schema.release_parts.extension_names import (
+    ENGINES,
+    known_formats,
+    not_an_engine,
+    suggest_format,
+)
 
 
 def _known_engine(value: object) -> object:

@@ -33,7 +33,7 @@ from dprelease.exports.registry import findings
 from dprelease.exports.writer import write_formats
 from dprelease.planning.kinds import CENTRAL, LOCAL
 from dprelease.release.folder import claim_target
-from dprelease.schema.release_parts.format_names import (
+from dprelease.schema.release_parts.extension_names import (
     FORMATS,
     OF_RECORDS,
     in_order,
