@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from dprelease.numerics.rounding import plain_text
 from dprelease.report import words
-from dprelease.report.safe import SPACE, printable_text
+from dprelease.report.safe_labels import SPACE, printable_text
 
 DEFAULT = "en"
 NOTHING = "\u2013"

@@ -14,8 +14,7 @@ from dprelease.report.facts import Facts, ProtectedUnit, fraction_of_text
 from dprelease.report.localization import Words, round_up_to_three_digits
 from dprelease.report.numbers.notes import limit_text
 from dprelease.report.pictures import BeliefRow, belief_rows
-from dprelease.report.safe import SPACE
-from dprelease.report.safe_labels import Names
+from dprelease.report.safe_labels import SPACE, Names
 from dprelease.report.section_context import Context
 
 MOST_UNITS = 12

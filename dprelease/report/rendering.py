@@ -14,8 +14,7 @@ from markupsafe import Markup
 
 from dprelease.errors import InternalError
 from dprelease.report.localization import Words, words_in
-from dprelease.report.safe import LONGEST
-from dprelease.report.safe_labels import Names, breakable
+from dprelease.report.safe_labels import LONGEST, Names, breakable
 from dprelease.report.source import ReleaseFiles
 
 if TYPE_CHECKING:

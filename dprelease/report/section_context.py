@@ -10,8 +10,7 @@ from markupsafe import Markup
 from dprelease.documents.metadata import Texts
 from dprelease.report.facts import Facts
 from dprelease.report.localization import Words
-from dprelease.report.safe import printable_text
-from dprelease.report.safe_labels import Names
+from dprelease.report.safe_labels import Names, printable_text
 
 ROWS_UNIT = "rows"
 """The unit of counts of rows."""

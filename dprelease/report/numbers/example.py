@@ -15,8 +15,7 @@ from dprelease.report.numbers.cells import TableCells
 from dprelease.report.numbers.number_texts import NumberTexts
 from dprelease.report.numbers.numbers_section import ReadTables
 from dprelease.report.pictures import IntervalPicture, interval_picture
-from dprelease.report.safe import printable_text
-from dprelease.report.safe_labels import Names
+from dprelease.report.safe_labels import Names, printable_text
 from dprelease.report.section_context import Context
 
 

@@ -33,8 +33,7 @@ from dprelease.report.provenance_section import (
     provenance_section,
 )
 from dprelease.report.rendering import render_page
-from dprelease.report.safe import printable_text
-from dprelease.report.safe_labels import Names
+from dprelease.report.safe_labels import Names, printable_text
 from dprelease.report.section_context import Context
 from dprelease.report.source import Checks, ReleaseFiles
 from dprelease.tables.record_table import Estimate, record_estimates
