@@ -11,7 +11,7 @@ import dprelease
 from dprelease.documents.metadata import ColumnMetadata, Role, TableMetadata
 from dprelease.documents.rehearsal_truth import truth_columns
 from dprelease.rehearsal.run import rehearse
-from dprelease.report.accuracy.truth_files import TruthFiles
+from dprelease.report.accuracy.true_errors import TruthFiles
 from dprelease.schema.load import read_declaration
 from tests.replay import Keyed
 

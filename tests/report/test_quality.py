@@ -25,8 +25,7 @@ from dprelease.report.accuracy import totals as totals_module
 from dprelease.report.accuracy.doubtful_numbers import bias_at_zero
 from dprelease.report.accuracy.quality import ColumnQuality, class_bounds, quality_of, size_class_of
 from dprelease.report.accuracy.totals import disagreements
-from dprelease.report.accuracy.true_errors import simulated_errors
-from dprelease.report.accuracy.truth_files import TruthFiles
+from dprelease.report.accuracy.true_errors import TruthFiles, simulated_errors
 from dprelease.report.facts import ErrorBeforeRun, Facts
 from dprelease.report.localization import round_up_to_three_digits, words_in
 from dprelease.schema.load import read_declaration

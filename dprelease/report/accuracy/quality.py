@@ -44,7 +44,7 @@ def class_bounds(size: int) -> tuple[int, int]:
     return (0 if size == 0 else 10**size), 10 ** (size + 1)
 
 
-def _zeros_by_class() -> Floats:
+def zeros_by_class() -> Floats:
     """Return a zero for each size class."""
     return np.zeros(CLASSES)
 
@@ -64,9 +64,9 @@ class CellCounts:
     negative: int = 0
     flagged: int = 0
     wide: int = 0
-    by_class: Floats = field(default_factory=_zeros_by_class)
-    sizes: Floats = field(default_factory=_zeros_by_class)
-    margins: Floats = field(default_factory=_zeros_by_class)
+    by_class: Floats = field(default_factory=zeros_by_class)
+    sizes: Floats = field(default_factory=zeros_by_class)
+    margins: Floats = field(default_factory=zeros_by_class)
     codes: dict[str, Floats] = field(default_factory=dict)
 
     @property

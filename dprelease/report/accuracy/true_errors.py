@@ -1,30 +1,57 @@
-"""Compute the errors of a rehearsal from its true values, by size of the true value."""
+"""Read the true values of a rehearsal, and compute its errors, by size of the true value."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dprelease.documents.metadata import Role, TableMetadata
+from dprelease.documents.rehearsal_manifest import TRUTH
+from dprelease.documents.rehearsal_truth import truth_columns
 from dprelease.numerics.lattice import Floats
 from dprelease.report.accuracy.quality import (
-    CLASSES,
     ColumnQuality,
     size_class_of,
     sum_by_class,
     to_floats,
+    zeros_by_class,
 )
 from dprelease.report.source import ReleaseFiles, Truth
+from dprelease.tables import formats
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def _zeros_by_class() -> Floats:
-    """Return a zero for each size class."""
-    return np.zeros(CLASSES)
+@dataclass(frozen=True, slots=True)
+class TruthFiles:
+    """The true values in the folder of a rehearsal."""
+
+    folder: Path
+
+    def batches(
+        self, table: TableMetadata, columns: Sequence[str]
+    ) -> Iterator[pa.RecordBatch] | None:
+        """Yield batches with the true values of columns of a table.
+
+        The result is None for tables with private keys too, because their files have other rows.
+        """
+        path = self.folder / TRUTH / table.file
+        others = (column.name for column in table.columns if column.role != Role.KEY)
+        true = truth_columns((key.name for key in table.keys), others).true
+        names = [true[name] for name in columns]
+        if not path.is_file():
+            return None
+        schema, rows = formats.PUBLISHED_FORMAT.shape(path)
+        # The published rows and the true ones are compared one by one.
+        if rows != table.rows or not set(names) <= set(schema.names):
+            return None
+        batches = formats.PUBLISHED_FORMAT.batches(path, names)
+        return (batch.select(names).rename_columns(list(columns)) for batch in batches)
 
 
 @dataclass
@@ -35,10 +62,10 @@ class SimulatedColumn:
     margin contains the true value.
     """
 
-    cells: Floats = field(default_factory=_zeros_by_class)
-    off: Floats = field(default_factory=_zeros_by_class)
-    sizes: Floats = field(default_factory=_zeros_by_class)
-    squares: Floats = field(default_factory=_zeros_by_class)
+    cells: Floats = field(default_factory=zeros_by_class)
+    off: Floats = field(default_factory=zeros_by_class)
+    sizes: Floats = field(default_factory=zeros_by_class)
+    squares: Floats = field(default_factory=zeros_by_class)
     covered: int = 0
     cells_with_margin_count: int = 0
 

@@ -24,7 +24,7 @@ from dprelease.errors.local_paths import check_paths
 from dprelease.exports.export import PublishedRelease
 from dprelease.planning.federated_plan import resolve_federated
 from dprelease.query.local_records import resolve_records
-from dprelease.report.accuracy.truth_files import TruthFiles
+from dprelease.report.accuracy.true_errors import TruthFiles
 from dprelease.report.facts import Facts
 from dprelease.report.source import Checks
 from dprelease.verification.after_publication.export_copy import (
