@@ -24,7 +24,7 @@ from dprelease.query.resolve import Query
 from dprelease.release.run_options import with_party
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, Declared
-from dprelease.schema.release_parts.engine_settings import DuckDBSpec
+from dprelease.schema.release_parts.engines_and_formats import DuckDBSpec
 from dprelease.schema.release_parts.extension_names import DEFAULT_ENGINE
 from dprelease.schema.source_types.source import Source
 

@@ -28,7 +28,7 @@ from dprelease.rehearsal.meeting import join_key_values, key_columns_of, literal
 from dprelease.rehearsal.people import generate_people, generate_public_table, table_request
 from dprelease.release.path_conflicts import is_source_of
 from dprelease.schema.load import Declaration, Declared
-from dprelease.schema.release_parts.engine_settings import DuckDBSpec
+from dprelease.schema.release_parts.engines_and_formats import DuckDBSpec
 from dprelease.schema.release_parts.extension_names import DEFAULT_ENGINE
 from dprelease.schema.source_types.source import Source
 

@@ -37,7 +37,12 @@ from dprelease.schema.model import Model, refuse_similar_names
 from dprelease.schema.release_parts.about import AboutSpec
 from dprelease.schema.release_parts.consistent import Consistent, grouping_table_name
 from dprelease.schema.release_parts.defaults import SHARED
-from dprelease.schema.release_parts.engine_settings import DuckDBSpec, SparkSpec
+from dprelease.schema.release_parts.engines_and_formats import (
+    DuckDBSpec,
+    EngineName,
+    FormatName,
+    SparkSpec,
+)
 from dprelease.schema.release_parts.extension_names import (
     DEFAULT_ENGINE,
     OF_RECORDS,
@@ -47,7 +52,6 @@ from dprelease.schema.release_parts.extension_names import (
 from dprelease.schema.release_parts.limit_choice import Limit
 from dprelease.schema.release_parts.limits import Limits as Limits
 from dprelease.schema.release_parts.limits import Quality, QualitySpec
-from dprelease.schema.release_parts.listed_names import EngineName, FormatName
 from dprelease.schema.release_parts.local_and_federated import FederatedSpec, RecordsSpec
 from dprelease.schema.release_parts.query_parts import HistogramSpec, JoinSpec, PrivateKeys
 from dprelease.schema.release_parts.summaries import Summaries

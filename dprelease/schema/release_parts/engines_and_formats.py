@@ -1,14 +1,20 @@
-"""Declared engine settings: they change run time, but no value."""
+"""Names of engines and formats, and settings of engines, which change run time but no value."""
 
 from __future__ import annotations
 
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from dprelease.schema.field_types import LocalPath, Text, Whole, refuse
 from dprelease.schema.model import Model
+from dprelease.schema.release_parts.extension_names import (
+    ENGINES,
+    known_formats,
+    not_an_engine,
+    suggest_format,
+)
 
 _LIMIT = r"([0-9]{1,9}(?:\.[0-9]{1,6})?) ?([MGT]i?B)"
 
@@ -55,3 +61,32 @@ class SparkSpec(Model):
     master: Text | None = None
     staging: Text | None = None
     config: dict[Text, Text] = Field(default_factory=dict)
+
+
+def _known_engine(value: object) -> object:
+    """Return the name of an engine; refuse an unknown name."""
+    if not (isinstance(value, str) and value in ENGINES):
+        refuse("DP-DECL-003", problem=not_an_engine())
+    return value
+
+
+EngineName = Annotated[
+    str, BeforeValidator(_known_engine), WithJsonSchema({"enum": [*ENGINES], "type": "string"})
+]
+
+
+def _known_format(value: object) -> object:
+    """Return the name of a format; refuse an unknown name."""
+    if not (isinstance(value, str) and value in known_formats()):
+        refuse(
+            "DP-EXPORT-001",
+            name=value,
+            nearest=suggest_format(value),
+            known=", ".join(known_formats()),
+        )
+    return value
+
+
+FormatName = Annotated[
+    str, BeforeValidator(_known_format), WithJsonSchema({"enum": known_formats(), "type": "string"})
+]
