@@ -15,7 +15,7 @@ from dprelease.accessor.argument_checks import (
     weighted_aggregate,
     with_max_sum,
 )
-from dprelease.accessor.joint import joint_shapes
+from dprelease.accessor.joint_questions import column_list, matrices, matrix_aggregates
 from dprelease.accessor.query_options import Options, RowOptions
 from dprelease.accessor.questions import FUNCTIONS, QueryMethods, query_method, unavailable
 from dprelease.accessor.row_questions import RowQuestions
@@ -270,10 +270,10 @@ class SelectedColumns(Groups, Generic[Shape]):
     def _matrices(self, keyword: str, options: Options) -> pd.DataFrame:
         """Return a matrix of one aggregate of all pairs of the selected columns for each cell."""
         with self.rows._one_query() as rows:
-            columns = joint_shapes.column_list("columns", list(self.columns), 2)
+            columns = column_list("columns", list(self.columns), 2)
             answer = answer_query(
-                rows, keyword, joint_shapes.matrix_aggregates(keyword, columns), self.by, options,
-                lambda answer, names: joint_shapes.matrices(
+                rows, keyword, matrix_aggregates(keyword, columns), self.by, options,
+                lambda answer, names: matrices(
                     answer, list(self.by), columns, names
                 ),
                 margins=False,

@@ -20,7 +20,7 @@ from dprelease.accessor.argument_checks import (
     weighted_aggregate,
     with_max_sum,
 )
-from dprelease.accessor.joint.joint_questions import JointQuestions
+from dprelease.accessor.joint_questions import JointQuestions
 from dprelease.accessor.query_options import Options, RowOptions, SharedOptions, keys_of
 from dprelease.accessor.questions import query_method, state_of_query
 from dprelease.accessor.row_selection import RowSelection

@@ -1,1 +1,0 @@
-"""Statistics of several columns: covariances, correlations and linear regressions."""
