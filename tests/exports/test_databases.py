@@ -21,8 +21,7 @@ from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, TableMe
 from dprelease.errors import DpReleaseError, OutputError
 from dprelease.exports.databases import database
 from dprelease.exports.databases.database import DatabaseError
-from dprelease.exports.databases.duckdb_file import DuckDBFile
-from dprelease.exports.databases.sqlite_file import SQLiteFile
+from dprelease.exports.databases.database_files import DuckDBFile, SQLiteFile
 from dprelease.exports.export import PublishedRelease
 from dprelease.tables import formats
 from tests.release.build import RELEASE, write

@@ -152,10 +152,6 @@ def _open(where: str, schema: str | None) -> Database:
         raise OutputError("DP-EXPORT-011", problem=problem)
     if schema is not None:
         raise OutputError("DP-EXPORT-011", problem="only a server has schemas")
-    if kind.name == "duckdb":
-        from dprelease.exports.databases.duckdb_file import DuckDBFile
+    from dprelease.exports.databases.database_files import DuckDBFile, SQLiteFile
 
-        return DuckDBFile(where)
-    from dprelease.exports.databases.sqlite_file import SQLiteFile
-
-    return SQLiteFile(where)
+    return DuckDBFile(where) if kind.name == "duckdb" else SQLiteFile(where)
