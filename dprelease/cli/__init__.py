@@ -21,7 +21,6 @@ from dprelease.cli import ledger_commands as ledger
 from dprelease.cli import local_commands as local
 from dprelease.cli import profile_command as confidential
 from dprelease.cli import rehearsal_command as rehearsal
-from dprelease.cli import report_command as reports
 from dprelease.cli import sql_command as question
 from dprelease.cli.process import prepare_process
 from dprelease.cli.reporting import Commands, PrintableUsageGroup, print_text, report_failures
@@ -38,7 +37,7 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "profile": confidential.profile,
     "run": releases.run,
     "verify": releases.verify,
-    "report": reports.report,
+    "report": exporting.report,
     "sign": signing.sign,
     "export": exporting.export,
     "sql": question.ask,
