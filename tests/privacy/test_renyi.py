@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import time
+from decimal import Decimal, localcontext
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -12,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprelease.mechanisms import registry
+from dprelease.privacy.losses.pure import PureLoss
 from dprelease.privacy.priced_vector import PricedVector
 from dprelease.privacy.renyi import renyi_of, rho_of, zcdp_delta, zcdp_epsilon
 from dprelease.privacy.unit import Move, Sensitivity
@@ -58,6 +61,28 @@ def test_zcdp_epsilon_reference(row: dict[str, str]) -> None:
     found, exact = zcdp_epsilon(float(row["rho"]), float(row["delta"])), float(row["epsilon_cks"])
     assert found >= exact * (1 - 1e-13)
     assert found == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [10, 1000, 100_000, 1_000_000])
+@pytest.mark.parametrize("excess", [2.0**-12, 0.1, 3.0])
+def test_divergences_of_small_losses(scale: int, excess: float) -> None:
+    """They are small differences of numbers near 1, in which floats lose all digits.
+
+    The references are the formulas of Mironov 2017, Table II, with 80 digits.
+    """
+    order = 1.0 + excess
+    with localcontext() as digits:
+        digits.prec = 80
+        a, fall = Decimal(order), (Decimal(-1) / scale).exp()
+        up, down = (a - 1) / scale, -a / Decimal(scale)
+        moment = (a * up.exp() + (a - 1) * down.exp()) / (2 * a - 1)
+        laplace = Fraction(moment.ln() / (a - 1))
+        p, q = 1 / (1 + fall), fall / (1 + fall)
+        bit = Fraction((p * (p / q) ** (a - 1) + q * (q / p) ** (a - 1)).ln() / (a - 1))
+    found = registry.get("laplace")(scale).losses(1)[0].renyi(order)
+    assert laplace <= Fraction(found) <= laplace * (1 + Fraction(1, 10**9))
+    found = PureLoss(Fraction(1, scale)).renyi(order)
+    assert bit <= Fraction(found) <= bit * (1 + Fraction(1, 10**9))
 
 
 def test_divergences_add_up() -> None:

@@ -13,9 +13,6 @@ from dprelease.numerics.balls import ball, float_upper_bound
 from dprelease.numerics.rounding import round_up
 from dprelease.privacy.loss import Floats, MonotoneLoss, epsilon_lower_bound
 
-FLOAT_MARGIN = 1.0 + 2.0**-40
-"""Factor that exceeds the relative error of a few dozen float operations."""
-
 
 @dataclass(frozen=True)
 class PureLoss(MonotoneLoss):
@@ -77,11 +74,20 @@ class PureLoss(MonotoneLoss):
 
     def renyi(self, order: float) -> float:
         """Return the Rényi divergence of an order above 1, rounded up."""
-        largest, a = self.pure_epsilon, order - 1.0
-        # The mean E_P exp(a L) is divided by exp(a largest), so that it can't overflow.
-        total = (1.0 + math.exp(-largest * (1.0 + 2 * a))) / (1.0 + math.exp(-largest))
-        divergence = min(largest, (a * largest + math.log(total)) / a) * FLOAT_MARGIN
-        return min(divergence, order * self.rho) if self.has_bounded_range else divergence
+        a = Fraction(order) - 1
+
+        def divergence_interval() -> arb:
+            """Return an interval (ball) that contains the Rényi divergence."""
+            # The mean E_P exp(a L) is divided by exp(a epsilon), so that it can't overflow. The
+            # result is a small difference of nearly equal numbers, in which floats lose all digits.
+            last = (-ball((1 + 2 * a) * self.epsilon)).exp()
+            total = (1 + last) / (1 + (-ball(self.epsilon)).exp())
+            return ball(self.epsilon) + total.log() / ball(a)
+
+        divergence = min(self.pure_epsilon, float_upper_bound(divergence_interval, 256))
+        if not self.has_bounded_range:
+            return divergence
+        return min(divergence, round_up(Fraction(order) * self.epsilon**2 / 8))
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,6 @@ from dprelease.numerics.balls import ball, float_upper_bound
 from dprelease.numerics.rounding import round_up
 from dprelease.privacy.loss import Floats, MonotoneLoss, epsilon_lower_bound
 
-FLOAT_MARGIN = 1.0 + 2.0**-40
-"""Factor that exceeds the relative error of a few dozen float operations."""
-
 
 @dataclass(frozen=True)
 class ExponentialLoss(MonotoneLoss):
@@ -87,12 +84,18 @@ class ExponentialLoss(MonotoneLoss):
 
     def renyi(self, order: float) -> float:
         """Return the Rényi divergence of an order above 1, rounded up."""
-        left, right, shift, a = float(self.left), float(self.right), self.shift, order - 1.0
+        left, right, shift, a = self.left, self.right, self.shift, Fraction(order) - 1
         top, slope = shift / left, 1 / left + 1 / right
         rate = 1 / right + a * slope
-        below_zero, above_zero = left / (left + right), right / (left + right)
-        # All terms are divided by exp(a top), so that none overflows.
-        between = above_zero / right * -math.expm1(-shift * rate) / rate
-        beyond = above_zero * math.exp(-shift / right - a * shift * slope)
-        total = below_zero + between + beyond
-        return max(0.0, min(self.pure_epsilon, (a * top + math.log(total)) / a)) * FLOAT_MARGIN
+
+        def divergence_interval() -> arb:
+            """Return an interval (ball) that contains the Rényi divergence."""
+            # All terms are divided by exp(a top), so that none overflows.
+            between = ball(1 / rate / (left + right)) * -ball(-shift * rate).expm1()
+            beyond = ball(right / (left + right)) * ball(-shift / right - a * shift * slope).exp()
+            total = ball(left / (left + right)) + between + beyond
+            # Both terms are near a top, and the divergence is near a (1 + a) top^2 / 2. Floats
+            # would lose all digits of it at an order near 1 and a top of 1e-6.
+            return ball(top) + total.log() / ball(a)
+
+        return min(self.pure_epsilon, float_upper_bound(divergence_interval, 256))
