@@ -76,11 +76,15 @@ class AsymmetricLaplace(RealQuantileMechanism):
         mechanism = cls.of(place, scale=scale, **shape)
         if debias == "false":
             return mechanism
+        # Only whole steps are subtracted: a fraction of a step would have to be rounded again, and
+        # the rest of the mean is stated in the manifest.
         return cls(mechanism.scale, mechanism.k, float(round(mechanism.mean)))
 
     @property
     def left_scale(self) -> Fraction:
         """Return the exact scale of the noise below zero, in steps."""
+        # The shorter of both scales is always `scale`, because the shorter one determines the
+        # privacy loss.
         return Fraction(self.scale) * max(Fraction(1), Fraction(self.k) ** 2)
 
     @property
@@ -110,6 +114,8 @@ class AsymmetricLaplace(RealQuantileMechanism):
         """
         left, right = float(self.left_scale), float(self.right_scale)
         near = first + self.center
+        # Near the peak a segment may have integers on both sides of it, where the shorter scale
+        # bounds the slope.
         scales = np.where(near > size, right, np.where(near < -2 * size, left, min(left, right)))
         bounds: Floats = size / scales
         return bounds
@@ -123,6 +129,7 @@ class AsymmetricLaplace(RealQuantileMechanism):
         position = np.log(u)
         position -= math.log(share)
         position *= -float(near)
+        # A tail probability up to 1/2 may exceed the probability of this side.
         across = position < 0  # the quantile lies on the other side of zero
         if across.any():
             position[across] = float(far) * (np.log1p(-u[across]) - math.log1p(-share))
@@ -140,6 +147,8 @@ class AsymmetricLaplace(RealQuantileMechanism):
         out = x if upper else -x
         if out >= 0:
             return ball(near / (near + far)) * ball(-out / near).exp()
+        # A probability on this side is not small, so the subtraction from 1 loses no relative
+        # accuracy that matters.
         return 1 - ball(far / (near + far)) * ball(out / far).exp()
 
     def losses(self, shift: int) -> tuple[ExponentialLoss, ...]:
@@ -195,6 +204,8 @@ class AsymmetricLaplace(RealQuantileMechanism):
             mean = above * high[0] - below * low[0]
             variance = above * high[1] + below * low[1] - mean * mean
             mantissa, exponent = (int(part) for part in mean.mid().man_exp())
+            # Rounded to 64 bits, far coarser than the ball, so that other versions of flint find
+            # the same number.
             nearest = Fraction(round(mantissa * Fraction(2) ** (exponent + 64)), 2**64)
             return upper_fraction(variance), nearest - int(self.center)
 

@@ -104,6 +104,7 @@ class Mechanism(Randomizer):
         If intervals (balls) can't decide whether a width suffices, the result is the next larger
         width.
         """
+        # The declared decimal is meant: the float 0.95 itself is slightly below 95/100.
         error_probability = Fraction(1) - exact(repr(float(confidence)))
         if not 0 < error_probability < 1:
             raise ValueError("a confidence lies between 0 and 1")
@@ -118,6 +119,7 @@ class Mechanism(Randomizer):
                 return w < 0 or not self._two_sided_tail(w) <= bound
 
             widest = largest_true(too_narrow, int(guess))
+        # A width of -1 counts as too narrow, so that the search ends even if noise is always 0.
         return 0 if widest is None else widest + 1
 
     def unrounded_half_width(self, confidence: float) -> float:
@@ -131,6 +133,8 @@ class Mechanism(Randomizer):
         with ctx.workprec(128):
             error_probability = 1 - ball(exact(repr(float(confidence))))
             before = self._two_sided_tail(width - 1) if width else arb(1)
+            # With U, the tail is linear between w - 1/2 and w + 1/2, because U spreads each integer
+            # evenly over one step.
             part = (before - error_probability) / (before - self._two_sided_tail(width))
             return width - 0.5 + float(part.mid())
 
@@ -166,6 +170,7 @@ class SymmetricMechanism(Mechanism):
     def tail(self, k: int, upper: bool) -> arb:
         """Return an interval (ball) around P(K >= k) if `upper`, else around P(K <= k)."""
         j = k if upper else -k
+        # By symmetry P(K >= j) is 1 - P(K >= 1 - j).
         return self.upper_tail(j) if j >= 1 else 1 - self.upper_tail(1 - j)
 
     def _two_sided_tail(self, w: int) -> arb:
@@ -235,6 +240,8 @@ class SymmetricQuantileMechanism(SymmetricMechanism, RealQuantileMechanism):
     def real_quantile(self, u: Floats, upper: bool) -> tuple[Floats, Floats | float]:
         """Return upper real quantiles, or their mirror images for the lower tail, and errors."""
         quantiles, error = self.upper_real_quantile(u)
+        # If x is not a whole number, floor(1 - x) is -floor(x), which is the mirrored integer.
+        # Whole numbers are never certain floors.
         return (quantiles if upper else 1.0 - quantiles), error
 
 
@@ -246,6 +253,8 @@ def normal_relative_drop(scale: float, offset: float, first: Floats, size: float
     from zero.
     """
     slope = np.abs(first)
+    # One more step, because a rounded density is an integral that reaches half a step beyond its
+    # integer.
     slope += size + 1.0
     slope *= 1.0 / scale
     slope += offset

@@ -67,6 +67,7 @@ class DiscreteLaplace(SymmetricQuantileMechanism):
     @property
     def mean_absolute_error(self) -> float:
         """Return 2q / (1 - q^2)."""
+        # The function sinh overflows above 710, where 1 / sinh is 2q to all digits.
         return 1.0 / math.sinh(1.0 / self.scale) if self.scale > 0.002 else 2 * self._q
 
     @property
@@ -107,6 +108,7 @@ class DiscreteLaplaceLoss(MonotoneLoss):
         if epsilon >= ratio:
             return 0.0
         edge = epsilon_lower_bound(epsilon)
+        # Every output has a loss of at least -ratio, so the best event is the set of all outputs.
         if edge <= -ratio:
             return min(1.0, float_upper_bound(lambda: -ball(edge).expm1()))
         k = math.ceil((self.shift - edge * scale) / 2) - 1  # 0 <= k < shift
@@ -146,7 +148,10 @@ class DiscreteLaplaceLoss(MonotoneLoss):
         """
         t, d = self.scale, float(self.shift)
         q = math.exp(-1.0 / t)
+        # Rounded up: a loss on the wrong side of an edge would be too small.
         ratio = self.pure_epsilon
+        # Between 1 and shift: the outputs below 1 all have the loss `ratio`, and those from shift
+        # on the loss -ratio. Both are added separately below.
         # The least k between 0 and shift whose loss is at most the edge.
         cut = np.clip(np.ceil((d - edges * t) / 2), 1.0, d)
         k = np.concatenate(([d], cut, [1.0]))

@@ -75,6 +75,7 @@ class Gaussian(SymmetricQuantileMechanism):
 
     def losses(self, shift: int) -> tuple[GaussianLoss, ...]:
         """Return the loss of the continuous noise, which bounds the loss of the rounded noise."""
+        # The curve of a normal loss rises with mu, so mu is rounded up.
         return (GaussianLoss(round_up(Fraction(shift) / Fraction(self.scale))),)
 
     def federated(self, parties: int) -> Self:
@@ -89,6 +90,8 @@ class Gaussian(SymmetricQuantileMechanism):
         if parties < 1:
             raise ValueError("at least one party adds noise")
         with ctx.workprec(128):
+            # A float below the exact share would give the sum less than its scale, and cost more
+            # than was charged.
             return type(self)(interval_upper_float(ball(self.scale) / arb(parties).sqrt()))
 
     @property
@@ -135,12 +138,16 @@ class Gaussian(SymmetricQuantileMechanism):
 
 def normal_interval_probability(low: Floats, high: Floats) -> Floats:
     """Return P(low < Z <= high) for a standard normal Z, with a relative error below 2**-32."""
+    # Upper tails are mirrored: differences of probabilities near 1 would have no relative accuracy.
     flip = low + high > 0
     a, b = np.where(flip, -high, low), np.where(flip, -low, high)
     width, middle = b - a, (a + b) / 2
     density = np.exp(-(middle**2) / 2) / math.sqrt(2 * math.pi)
     with np.errstate(invalid="ignore", over="ignore"):
         narrow = density * width * (1 + (middle**2 - 1) * width**2 / 24)
+        # There the difference of two values of the distribution function loses digits. The midpoint
+        # rule with a second derivative has a relative error of the order of (width middle)^4 / 1920
+        # < 2^-32.
         small = (width < 1e-3) & (width * np.abs(middle) < 1e-2)
     return np.where(small, narrow, _normal_cdf(b) - _normal_cdf(a))
 

@@ -94,12 +94,15 @@ class GaussianThreshold(DiscreteGaussian):
 
         def is_too_likely(k: int) -> bool:
             """Return whether the noise is k or more with a probability that may exceed delta."""
+            # The upper end of the probability is compared with a delta that is rounded down, so the
+            # threshold errs on the high side.
             return k < 1 or float_upper_bound(lambda: noise.upper_tail(k)) > limit
 
         # P(K >= k) is about exp(-(k / scale)^2 / 2), from which the search starts.
         start = math.ceil(scale * math.sqrt(-2.0 * math.log(max(limit, 5e-324))))
         last = largest_true(is_too_likely, min(start, int(LARGEST_THRESHOLD)))
         assert last is not None  # the predicate is never undecided
+        # Noise of last + 1 is unlikely enough, and one person with this noise reaches last + 2.
         return cls.of(place, scale=scale, threshold=float(last + 2))
 
     @classmethod

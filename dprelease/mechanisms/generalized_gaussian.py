@@ -79,6 +79,8 @@ class GeneralizedGaussian(SymmetricQuantileMechanism):
     def _steepest_log_slope(self) -> float:
         """Return the slope of the log density, per scale, at a point whose tail is below 2**-21."""
         return float(
+            # The slope rises with |y|. A segment with a tail of 2^-20 may reach a little farther,
+            # so the slope is taken at a point with half of the least tail.
             self.p * power_tail.quantile_bound(self.p, power_tail.LEAST_TAIL / 2) ** (self.p - 1)
         )
 
@@ -166,6 +168,7 @@ class PowerLoss(PrivacyLoss):
         if self.p != 2.0:
             return None
         exact = Fraction(self.shift) / Fraction(self.scale)
+        # The float of sqrt 2 is above sqrt 2, and the factor covers the roundings of two products.
         return math.nextafter(round_up(exact) * math.sqrt(2.0) * (1 + 2.0**-51), math.inf)
 
     @property
@@ -204,6 +207,8 @@ class PowerLoss(PrivacyLoss):
             )
             return gain if edge >= 0 else -ball(edge).expm1() + ball(edge).exp() * gain
 
+        # Both terms are about exp(-|y|^p), which is 2 to the power of -1.44 |y|^p, so that many
+        # bits are lost.
         digits = 0.0 if start is None or start > 0 else 1.5 * (-start) ** self.p
         return min(1.0, float_upper_bound(delta_interval, 128 + int(digits)))
 
@@ -257,6 +262,7 @@ class PowerLoss(PrivacyLoss):
             low, high = y - margin, y + margin
             if loss(low.mid()) > 0 and loss(high.mid()) < 0:
                 return low.mid().union(high.mid())
+        # No proof at this precision: `float_upper_bound` calls again with more bits.
         return arb(0, math.inf)
 
     def pieces(self, width: float) -> Pieces:
@@ -265,6 +271,8 @@ class PowerLoss(PrivacyLoss):
         reach = power_tail.quantile_bound(self.p, 1e-41)
         around = np.concatenate((np.linspace(-reach, reach, 4001), np.linspace(0.0, move, 1001)))
         dense = np.union1d(around, np.linspace(-reach, reach, 2001) + move)
+        # Exact losses fall. Rounding errors must not make them rise, because they are inverted
+        # next.
         losses = np.minimum.accumulate(self._losses_of_outputs(dense))
         last = int(min(losses[0], LARGEST_LOSS) / width)
         aims = np.arange(-last, last + 1) * width
@@ -293,6 +301,8 @@ class PowerLoss(PrivacyLoss):
         )
         outside = np.abs(np.diff(beyond))
         inside = np.diff(middle)
+        # The array `beyond` has the tail beyond |end|, which is the lower tail only for a negative
+        # end.
         first = beyond[0] if ends[0] < 0 else 1 - beyond[0]
         last = beyond[-1] if ends[-1] > 0 else 1 - beyond[-1]
         return np.concatenate(([first], np.where(far, outside, inside), [last]))
@@ -324,12 +334,15 @@ class PowerLoss(PrivacyLoss):
         p, q = self._interval_probabilities(y), self._interval_probabilities(y - move)
         loss = self._losses_of_outputs(y)
         share = _upper_loss_shares(p[1:-1], q[1:-1], loss[1:], loss[:-1])
+        # The limit of 700 is never reached: (order - 1) loss is at most far^p - 93 at the first
+        # output, and far^p is below 645, because of the bound 1e-280 above.
         low, high = (np.exp(np.minimum((order - 1) * end, 700.0)) for end in (loss[1:], loss[:-1]))
         inside = float(np.sum(p[1:-1] * ((1 - share) * low + share * high)))
         slope = order * far ** (self.p - 1) - (order - 1) * (far + move) ** (self.p - 1)
         fall = order * far**self.p - (order - 1) * (far + move) ** self.p
         beyond = power_tail.density(self.p) * math.exp(-fall) / (self.p * slope)
         above = float(p[-1]) * math.exp((order - 1) * float(loss[-1]))
+        # The factor covers the errors of the probabilities, which are 1e-12, and of their sums.
         return math.log((inside + beyond + above) * (1 + 2.0**-29)) / (order - 1)
 
     def _start_of_exponential_bound(self, order: float, move: float) -> float:
@@ -339,6 +352,8 @@ class PowerLoss(PrivacyLoss):
             ratio = (1 + move / far) ** max(self.p - 2, 0.0) * (order - 1) / order
             slope = order * far ** (self.p - 1) - (order - 1) * (far + move) ** (self.p - 1)
             fall = order * far**self.p - (order - 1) * (far + move) ** self.p
+            # From there on the exponent is convex and rises, so the line with its slope at `far`
+            # bounds it. A density of exp(-93) is below 1e-40.
             if (ratio < 1 and slope > 0 and fall > 93) or far > 1e3:
                 return far
             far *= 1.1
@@ -350,6 +365,8 @@ def _upper_loss_shares(p: Floats, q: Floats, low: Floats, high: Floats) -> Float
     The rest gets the loss `low`, and the Q probability of the interval stays the same.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        # This is `_upper_point_parts` of `privacy.dominating`, for ends that are no points of a
+        # grid.
         share = (1.0 - np.exp(low) * q / p) / -np.expm1(low - high)
     return np.clip(np.nan_to_num(share, nan=1.0), 0.0, 1.0)
 

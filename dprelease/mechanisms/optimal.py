@@ -182,6 +182,8 @@ class Optimal(SymmetricMechanism):
                 "nothing), or take the staircase or a truncated Laplace law",
                 place,
             )
+        # Masses reach about scale ln(1 + (e^epsilon - 1) / (2 delta)) steps, with some periods of
+        # the shift beyond. With 1 in place of e^epsilon - 1 these are at most `shift` steps fewer.
         longest = (whole_masses.MOST_MASSES - 4 * shift) / math.log1p(1 / (2 * delta))
         if not shift / LARGEST_EPSILON <= scale <= longest:
             raise BudgetError(
@@ -235,6 +237,8 @@ class Optimal(SymmetricMechanism):
         index = np.searchsorted(ascending, u, side="right")
         at, beyond = ascending[np.minimum(index, len(ascending) - 1)], ascending[index - 1]
         sure = (u < at * (1 - TABLE_ERROR)) & (u > beyond * (1 + TABLE_ERROR))
+        # An index beyond the end stands for a u above P(K >= 0), which rounding may cause. It is
+        # not certain.
         k = np.maximum(len(ascending) - 1.0 - index, 0.0)
         return k, sure
 
@@ -278,6 +282,8 @@ def _private_masses(scale: float, delta: float, shift: int, power: int) -> tuple
     # This factor is at most exp(epsilon), so the computed divergence is at least the true one.
     factor = 1 / whole_masses.rational_exp(-epsilon)
     for reserved in (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2):
+        # Only the exact divergence below decides. What the solver finds, and how it rounds, is no
+        # part of the proof.
         aimed_delta = delta * (1 - reserved)
         noise = solve(float(epsilon), aimed_delta, shift, power)
         masses = whole_masses.round_masses(noise, epsilon, aimed_delta)
@@ -303,6 +309,7 @@ def least_error(epsilon: float, delta: float, shift: int, measure: str = "mae") 
         moves = Sensitivity(1, (Move(shift, 1),))
         mechanism = Staircase.design(shift / epsilon, moves, optimise=measure)
         return mechanism.mean_absolute_error if measure == "mae" else mechanism.standard_deviation
+    # The result is only a yardstick for `plan`, so an approximation suffices.
     coarse = min(shift, LARGEST_SOLVED_SHIFT)
     error = solve(float(epsilon), float(delta), coarse, 1 if measure == "mae" else 2).error
     return (error if measure == "mae" else math.sqrt(error)) * (shift / coarse)
@@ -337,6 +344,8 @@ class OptimalLoss(PrivacyLoss):
         pairs = [(masses[abs(k)], masses[k + self.shift]) for k in ks]
         pairs.sort(key=lambda pair: -Fraction(*pair) if pair[1] else -math.inf)
         p, q = [0], [0]
+        # Integers, so that sums and the order of losses are exact: floats would leave the event E
+        # uncertain.
         for own, other in pairs:
             p.append(p[-1] + own)
             q.append(q[-1] + other)

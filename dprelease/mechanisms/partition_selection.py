@@ -96,6 +96,9 @@ class PartitionSelection(Randomizer):
             self._probability_with_turning_point(n, max(1, turning_point + move))
             for move in (-1, 0, 1)
         ]
+        # Near the true turning point, a formula that turns too early or too late is never below
+        # p(n): in each step p grows by the smaller of two functions, and such a formula takes the
+        # larger one once.
         least = candidates[0]
         for other in candidates[1:]:
             least = least.min(other)
@@ -121,9 +124,12 @@ class PartitionSelection(Randomizer):
         p = np.array([float(self.probability(n).mid()) for n in counts.tolist()])[count_of_key]
         u: Floats = words.astype(np.float64) * 2.0**-64
         selected = u < p
+        # The second bound covers the interval of a word, 2^-64, and the rounding of u for the
+        # smallest p.
         close = np.abs(u - p) <= np.maximum(p * FLOAT_ERROR, 2.0**-62)
         for i in np.flatnonzero(close & (units > 0)).tolist():
             selected[i] = self._decide_exactly(int(units[i]), LazyUniform(bits, int(words[i])))
+        # Keys of nobody must never come out, whatever their random word says.
         return selected & (units > 0)
 
     def _decide_exactly(self, n: int, uniform: LazyUniform) -> bool:

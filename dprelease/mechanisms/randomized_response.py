@@ -63,6 +63,8 @@ class RandomizedResponse(Mechanism):
     @property
     def false_value_probability(self) -> float:
         """Return q, the probability of each false value, accurate to a few units of a float."""
+        # At scales below 1/745 the product is 0, by which the quantile would divide. Balls decide
+        # such draws.
         return max(math.exp(-1.0 / self.scale) * self.true_value_probability, 1e-300)
 
     def respond(self, codes: Integers, bits: BitSource) -> Integers:
@@ -70,6 +72,7 @@ class RandomizedResponse(Mechanism):
 
         K is drawn independently of the value, so the time depends only on the random bits.
         """
+        # A draw of the answer that depends on the value would take a time that depends on it.
         answers: Integers = (codes + sample(self, len(codes), bits)) % int(self.values)
         return answers
 

@@ -117,6 +117,8 @@ class Staircase(SymmetricQuantileMechanism):
         best = (mae_gamma(self.width / self.scale), mse_gamma(self.width / self.scale))
         middle = [math.floor(Fraction(gamma) * width) for gamma in best]
         tried = {m + i for m in middle for i in range(-2, 4) if 0 <= m + i < width}
+        # A float may miss the middle between two integers by an ulp. This mixes two such noises,
+        # and is as private.
         gammas = [float((r + Fraction(1, 2)) / width) for r in sorted(tried)]
         return [type(self)(self.scale, self.width, gamma) for gamma in gammas]
 
@@ -151,6 +153,8 @@ class Staircase(SymmetricQuantileMechanism):
         middle = np.abs(first + size / 2)
         far = (middle + (size / 2 + 1)) / self.width - self.gamma
         near = np.maximum(middle - (size / 2 + 1), 0.0) / self.width - self.gamma
+        # Whether a stair ends in the segment must not be missed by rounding, so both ends are moved
+        # outward.
         rounded = (far + 2.0) * ROUNDING
         ends = np.floor(far + rounded) - np.floor(near - rounded)
         return np.minimum(ends * (self.width / self.scale), 1.0)
@@ -211,6 +215,8 @@ class Staircase(SymmetricQuantileMechanism):
         """
         width = Fraction(self.width)
         edge = Fraction(self.gamma) * width
+        # The rounding interval of k - 1/2 to k + 1/2 ends below the edge for k up to edge - 1/2,
+        # counted from 0.
         return width, edge, min(int(width), math.floor(edge + Fraction(1, 2)))
 
     @property
@@ -273,6 +279,7 @@ class StaircaseLoss(PrivacyLoss):
     @property
     def _largest_loss(self) -> Fraction:
         """The largest privacy loss of this shift."""
+        # A longer move crosses so many stairs, each with a loss of at most width / scale.
         moves = math.ceil(self.shift / Fraction(self.noise.width))
         return moves * Fraction(self.noise.width) / Fraction(self.noise.scale)
 

@@ -99,6 +99,7 @@ class SymmetricAlphaStable(SymmetricQuantileMechanism):
         # Rounded to 40 bits, so that columns with equal scales in different steps share one cached
         # loss.
         mantissa, exponent = math.frexp(ratio)
+        # Upward, because the loss grows with the shift.
         return (_loss(self.alpha, math.ldexp(math.ceil(math.ldexp(mantissa, 40)), exponent - 40)),)
 
     def federated(self, parties: int) -> Self:
@@ -113,6 +114,7 @@ class SymmetricAlphaStable(SymmetricQuantileMechanism):
         if parties < 1:
             raise ValueError("at least one party adds noise")
         with ctx.workprec(128):
+            # The sum of n shares has n^(1/alpha) times the scale of one.
             share = ball(self.scale) * arb(parties) ** (-1 / ball(self.alpha))
             scale = interval_upper_float(share)
         return type(self)(scale, self.alpha)

@@ -104,6 +104,7 @@ class TruncatedLaplace(RealQuantileMechanism):
             cls._refuse("lower", "below 0, by more than scale / 2^20", place)
         if not values["scale"] / 2**20 <= values["upper"] <= LARGEST_CENTER:
             cls._refuse("upper", "above 0, by more than scale / 2^20", place)
+        # Such noise is rounded to 0 always.
         if values["lower"] >= -0.5 and values["upper"] < 0.5:
             short = "half a step or more, or `lower`: noise that is always 0 publishes the truth"
             cls._refuse("upper", short, place)
@@ -138,6 +139,7 @@ class TruncatedLaplace(RealQuantileMechanism):
         ends = EndSearch(Fraction(scale), sensitivity.largest_shift, delta)
         side = str(shape.pop("short_side", "auto"))
         if len(shape) > 1 or not shape.keys() <= {"upper", "lower"}:
+            # The length of one side and delta determine the other one.
             cls._refuse("upper", "declared without `lower`", place)
         if shape:
             ((name, text),) = shape.items()
@@ -194,6 +196,7 @@ class TruncatedLaplace(RealQuantileMechanism):
             trials, key=lambda pair: _continuous_mean_deviation(float(ends.scale), *pair)
         )
         if upper != symmetric:
+            # The lengths of the trials have the accuracy of floats only. This one is certified.
             lower = other_length(ends, upper)
         return (upper, lower) if side == "lower" else (lower, upper)
 
@@ -225,6 +228,7 @@ class TruncatedLaplace(RealQuantileMechanism):
         """
         near = first + self.center
         low, high = near - size, near + 2 * size
+        # Beyond an end probabilities are 0, and no bound below 1 holds in its segment.
         ends = (low < self.lower) & (self.lower < high)
         ends |= (low < self.upper) & (self.upper < high)
         bounds: Floats = np.where(ends, 1.0, size / self.scale)
@@ -236,6 +240,7 @@ class TruncatedLaplace(RealQuantileMechanism):
         near, far, reach = (b, a, -self.upper) if upper else (a, b, self.lower)
         position = np.log(u * total + near)
         position *= -self.scale
+        # A tail probability up to 1/2 may belong to an output on the longer side, beyond zero.
         beyond_zero = u * total > -math.expm1(reach / self.scale)
         if beyond_zero.any():
             position[beyond_zero] = self.scale * np.log((1.0 - u[beyond_zero]) * total + far)
@@ -252,6 +257,7 @@ class TruncatedLaplace(RealQuantileMechanism):
         x = Fraction(2 * k - 1 if upper else 2 * k + 1, 2) + int(self.center)
         low, high = Fraction(self.lower), Fraction(self.upper)
         near, far, out = (high, -low, x) if upper else (-low, high, -x)
+        # Exactly 0, on which `key_threshold` relies.
         if out >= near:
             return arb(0)
         if out <= -far:

@@ -38,6 +38,8 @@ def float_upper_bound(value: Callable[[], arb], start: int = 96) -> float:
             enclosed = value()
             if enclosed.is_zero():
                 return 0.0
+            # At the largest precision a wide ball is rounded up: a bound that is too large is still
+            # a bound.
             if enclosed.rel_accuracy_bits() >= ENOUGH_BITS or precision >= LARGEST_PRECISION:
                 return _upper_float(enclosed)
             # Numbers that underflow need no relative accuracy.

@@ -60,6 +60,8 @@ def random_order(n: int, bits: BitSource) -> NDArray[np.intp]:
         words = bits.words(n)
         order = np.argsort(words)
         ascending = words[order]
+        # A sort would leave equal words in an order that depends on the source, and so on the
+        # values.
         if not (ascending[1:] == ascending[:-1]).any():
             return order
 
@@ -90,6 +92,7 @@ class Entropy:
         with self._lock:
             if size <= self._system_bytes_left:
                 self._system_bytes_left -= size
+                # Byte order does not matter: all words are uniform.
                 return np.frombuffer(os.urandom(size), dtype=np.uint64)
             return np.frombuffer(self._keystream(size), dtype=np.uint64)
 
@@ -98,6 +101,7 @@ class Entropy:
         stream = self._stream
         if (
             stream is None
+            # A forked child has the parent's key, and would draw the parent's noise.
             or not self._maker.is_here
             or self._drawn > REKEY_AFTER
             or size >= 8 * REKEY_WORDS
@@ -105,6 +109,7 @@ class Entropy:
             stream = self._rekey()
         self._drawn += size
         if len(self._zeros) < size:
+            # The keystream is the encryption of zeros, which are kept for later draws.
             self._zeros = bytes(max(size, 2**16))
         return stream.update(memoryview(self._zeros)[:size])
 
@@ -117,6 +122,7 @@ class Entropy:
 
         # The old key can only add entropy: if either part is unknown, the new key is unknown.
         self._key = hashlib.sha256(self._key + os.urandom(64)).digest()
+        # A counter from 0 repeats no block, because every key is used for one stream only.
         self._stream = Cipher(AES256(self._key), CTR(bytes(16))).encryptor()
         self._maker = Maker()
         self._drawn = 0

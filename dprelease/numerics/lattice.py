@@ -125,6 +125,8 @@ def _draw_chunk(
         np.negative(k, out=k, where=lower)
     else:
         k, sure = quantiles_of_both_tails(distribution, u, lower)
+    # From 2^-20 on, the width of 2^-64 is at most 2^-44 of u, which together with the rounding of u
+    # is within the 2^-43 for which flags hold.
     sure &= u >= LEAST_FLOAT_TAIL
     if modular:
         sure &= np.abs(k) < LIMIT  # converting a larger float to an integer is undefined
@@ -141,6 +143,8 @@ def tails_of_words(words: Words) -> tuple[Floats, Flags]:
 
     A tail probability is never 0.
     """
+    # The view as signed integers is safe because bit 63 is 0, and NumPy converts them faster than
+    # unsigned ones.
     u: Floats = (words & TAIL_MASK).view(np.int64).astype(np.float64)
     u *= 2.0**-64
     np.maximum(u, 2.0**-64, out=u)  # a probability of 0 has no float quantile; balls decide
@@ -186,6 +190,7 @@ def exact_draw(
 def wrap_or_saturate(draw: int, modular: bool) -> int:
     """Return a draw modulo 2**64 as a signed integer if `modular`, else clamped to +-`LIMIT`."""
     if modular:
+        # Python's remainder is never negative, so the result lies from -2^63 to 2^63 - 1.
         return (draw + 2**63) % 2**64 - 2**63
     return max(-LIMIT, min(LIMIT, draw))
 
@@ -201,6 +206,7 @@ def locate_exactly(distribution: IntegerDistribution, word: int, bits: BitSource
         k = _locate_or_none(distribution, upper, value, length)
         if k is not None:
             return k
+        # All bits drawn before are kept: a redraw would change the distribution.
         value, length = value << 64 | int(bits.words(1)[0]), length + 64
 
 
@@ -219,11 +225,13 @@ def _locate_or_none(
         def holds_at(j: int) -> bool | None:
             """Return whether the whole interval of U is below T(j); None if balls can't decide."""
             ball = distribution.tail(sign * j, upper)
+            # `high` itself does not belong to the interval of U, so equality suffices.
             if high <= ball:
                 return True
             return False if low >= ball else None
 
         u = np.array([max(max(value, 1) / 2**length, LEAST_GUESS)])
+        # Only the start of the search: balls decide, so its error costs time alone.
         guess = float(distribution.integer_quantile(u, upper)[0][0])
         k = largest_true(holds_at, sign * int(max(-LIMIT, min(LIMIT, guess))))
     return None if k is None else sign * k
@@ -245,6 +253,7 @@ def largest_true(holds_at: Callable[[int], bool | None], start: int) -> int | No
     if first is None:
         return None
     while True:
+        # The stride doubles, so a guess that is wrong by n costs about 2 log2(n) balls.
         probe = good + stride if first else bad - stride
         holds = holds_at(probe)
         if holds is None:

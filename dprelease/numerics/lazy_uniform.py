@@ -58,6 +58,7 @@ class LazyUniform:
                 ]
                 low, high = _floor(ends[0].lower()), _floor(ends[1].upper())
             first: int = max(low, 0)
+            # Balls may reach beyond the first or the last part, in which U lies by assumption.
             if first == min(high, n - 1):
                 return first
             self._draw_more_bits()

@@ -88,6 +88,7 @@ def solve(epsilon: float, delta: float, shift: int, power: int) -> OptimalNoise:
     program = _LinearProgram(epsilon, delta, shift)
     weights, errors = program.probability_and_error_columns(power)
     inequalities = program.inequalities()
+    # The solver's tolerances are absolute, so its objective is scaled to at most 1.
     size = errors.max()
     result = linprog(
         errors / size,
@@ -104,6 +105,7 @@ def solve(epsilon: float, delta: float, shift: int, power: int) -> OptimalNoise:
     if result.x is None or result.fun is None:
         raise ArithmeticError("the linear program has no solution")
     ends = [shift, program.spent, program.first_negative]
+    # The solver's tolerance lets variables be slightly negative.
     first, window, spent, _ = np.split(np.maximum(result.x, 0.0), ends)
     error = float(result.fun) * float(size)
     return OptimalNoise(first, program.last_period, window * delta, spent * delta, error)
@@ -121,6 +123,7 @@ class _LinearProgram:
         # The end of truncated Laplace noise with this epsilon and delta (Geng et al. 2018).
         end = math.ceil(math.log1p(math.expm1(epsilon) / (2 * delta)) / epsilon)
         self.last_period = max(0, end - 2)
+        # One period more than the truncated Laplace noise, which is private but not optimal, needs.
         self.window = (end + 1 - self.last_period) * shift
         # Delta is spent from this integer on; without repeated periods, from about -shift / 2 on.
         self.start = self.last_period * shift
@@ -137,6 +140,7 @@ class _LinearProgram:
             share = 2.0 * math.exp(-period * self.epsilon)
             total[k] += share
             error[k] += share * (k + period * self.shift) ** float(power)
+        # All integers but 0 occur with both signs.
         total[0] -= 1.0
         window = np.arange(self.shift, self.spent)
         total[window] = 2.0 * self.delta

@@ -63,6 +63,8 @@ def ln_erfc_over(x: Floats, start: float) -> Floats:
         from scipy import special
 
         tail = np.log(special.erfcx(x) / special.erfcx(start))
+    # erfcx(x) is erfc(x) exp(x^2). The factored difference of squares loses no digits at nearby
+    # points.
     return np.asarray(tail - (x - start) * (x + start))
 
 
@@ -84,6 +86,7 @@ def _mills_series(x: arb) -> arb:
     """
     term = 1 / x
     total, small, k = arb(0), term * arb(2) ** -ctx.prec, 0
+    # Terms fall up to 2k + 1 = x^2. They alternate, so the first omitted term bounds the rest.
     while term.abs_lower() > small and (2 * k + 1) < x * x:
         total += term
         k += 1

@@ -45,6 +45,7 @@ def tail_ball(power: float, y: arb) -> arb:
     if y.contains(0):  # the tail falls with y, so it lies between its values at both ends
         low, high = arb(y.lower()), arb(y.upper())
         return tail_ball(power, low.mid()).union(tail_ball(power, high.mid()))
+    # The second argument 1 is flint's code for the regularized function.
     half = (abs(y) ** arb(power)).gamma_upper(1 / arb(power), 1) / 2
     return half if y > 0 else 1 - half
 
@@ -127,6 +128,7 @@ def quantile(power: float, u: Floats) -> tuple[Floats, Flags]:
     rest = np.flatnonzero(~certain)
     if len(rest):
         y[rest], certain[rest] = _newton_quantiles(power, u[rest], nodes.y[index[rest]])
+    # Twice the least tail is 2^-20, below which one word does not determine u well enough.
     return y, certain & (u > 2 * LEAST_TAIL)
 
 
@@ -151,4 +153,5 @@ def ascending_tails(power: float, scale: float) -> Floats:
     last = math.ceil(scale * quantile_bound(power, LEAST_TAIL)) + 2
     k = np.arange(1, last, dtype=np.float64)
     tails = tail(power, (k - 0.5) / scale)
+    # The 0 in front makes the smallest tail uncertain, and P(K >= 0) is 1 - P(K >= 1) by symmetry.
     return np.concatenate(([0.0], tails[::-1], [1.0 - tails[0]]))

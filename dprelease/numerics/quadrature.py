@@ -61,6 +61,8 @@ def moments_of_tails(upper: Floats, lower: Floats, center: int) -> Moments:
     if center < 0:
         mirrored = moments_of_tails(lower, upper, -center)
         return Moments(-mirrored.mean, mirrored.absolute, mirrored.deviation)
+    # E |N - c| is the sum of P(N > j) over j >= c and of P(N <= j) over j < c, of which tails
+    # beyond the table are 0.
     padded = np.pad(upper, (0, max(0, center - len(upper))))
     mean = float(np.sum(upper) - np.sum(lower))
     absolute = float(np.sum(padded[center:]) + np.sum(1.0 - padded[:center]) + np.sum(lower))

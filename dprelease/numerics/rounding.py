@@ -8,6 +8,8 @@ from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Real
 
+# The lengths are limited, because Python needs quadratic time for long numbers, and 10^9999999
+# would fill the memory.
 _DECIMAL = re.compile(r"[+-]?([0-9]{1,400}(\.[0-9]{0,400})?|\.[0-9]{1,400})([eE][+-]?[0-9]{1,3})?")
 
 _MOST_BITS = 2**13

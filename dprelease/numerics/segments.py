@@ -128,10 +128,13 @@ class SegmentSampler:
         """
         u, lower = tails_of_words(words)
         h, sure = self._segment_numbers(u, lower)
+        # Bounds of the relative drop hold only where the tail is 2^-20 or more.
         large = u >= LEAST_FLOAT_TAIL
         sure &= large
         h[~sure] = 0.0
         segments = h.astype(np.int64)
+        # Drawn for all draws, also uncertain ones, so that the number of words does not depend on
+        # which are uncertain.
         proposed = bits.words(len(words))
         exact = {int(i): locate_exactly(self, int(words[i]), bits) for i in np.flatnonzero(~sure)}
         for i, segment in exact.items():
@@ -181,6 +184,7 @@ class SegmentSampler:
         acceptance = (proposed & np.uint64((1 << rest) - 1)).view(np.int64).astype(np.float64)
         least = (
             1.0 - self.distribution.largest_relative_drop(segments.astype(np.float64) * size, size)
+            # One less, because further bits of W may follow the known ones.
         ) * (2.0**rest * ROUNDING_FACTOR) - 1.0
         accepted: Flags = acceptance <= least
         return accepted
@@ -202,6 +206,8 @@ class SegmentSampler:
         """Return P(K = k), and the largest probability of an integer in the segment of k."""
         first = segment << self.width
         last = first + (1 << self.width) - 1
+        # The most likely integer may be a neighbour of the mode: next to a steep side of asymmetric
+        # noise, the interval of the mode has only half a step on the flat side.
         candidates = {first, last, self.mode - 1, self.mode, self.mode + 1}
         if first > self.mode:
             candidates = {first}
@@ -216,6 +222,7 @@ class SegmentSampler:
 
     def _probability(self, k: int) -> arb:
         """Return P(K = k), as a difference of tails on the side where they cancel less."""
+        # Tails on the far side are near 1, where their difference would lose all digits.
         if k >= self.mode:
             return self.distribution.tail(k, True) - self.distribution.tail(k + 1, True)
         return self.distribution.tail(k, False) - self.distribution.tail(k - 1, False)

@@ -105,6 +105,7 @@ def _direct_sum(h: arb, r: arb, k: int) -> arb:
         term *= fall
         fall *= change
         rest = term / (1 - fall)  # the ratios fall, so a geometric series bounds the rest
+        # If `fall` is not certainly below 1, the balls are too wide for any further term to help.
         if rest <= sum_of_terms * least or not fall < 1:
             return sum_of_terms + _interval_ball(arb(0), rest)
 
@@ -131,6 +132,7 @@ def _euler_maclaurin(h: arb, r: arb, k: int) -> arb:
         coefficient, largest = _coefficients(2 * order, ctx.prec)
         series += coefficient * power * hermite[2 * order - 1] * density
         bound = largest * power * density * _hermite_bound(2 * order, a)
+        # At the largest order the ball is wide, and callers ask for more bits.
         if bound <= target or order > LARGEST_ORDER:
             exact = series + arb(0, bound.abs_upper())
             return exact * (2 * arb.pi()).sqrt() * (r * r / 2).exp() / h
@@ -174,6 +176,7 @@ def point_probabilities(scale: float, ratio: float = 0.0) -> Floats:
     largest = math.sqrt(ratio * ratio + 2 * UNDERFLOW_EXPONENT) - ratio
     y = np.arange(int(largest * scale) + 2, dtype=np.float64) / scale
     probabilities = np.exp(-y * (y / 2 + ratio))
+    # Summed from the smallest term up, so that small terms are not lost.
     probabilities /= 1.0 + 2.0 * float(np.sum(probabilities[:0:-1]))
     probabilities.setflags(write=False)
     return probabilities

@@ -71,6 +71,8 @@ def hockey_stick_divergence(masses: Sequence[int], factor: Fraction, shift: int)
     """
     n, d = factor.numerator, factor.denominator
     total_excess = 0
+    # For k = -shift / 2 both masses are equal, and the term is not positive for a factor of 1 or
+    # more.
     for k in range(-((shift - 1) // 2), len(masses)):
         after = masses[k + shift] if k + shift < len(masses) else 0
         total_excess += max(0, d * masses[abs(k)] - n * after)
@@ -102,6 +104,7 @@ def round_masses(noise: OptimalNoise, epsilon: Fraction, delta: float) -> tuple[
     masses = [round(Fraction(float(p)) * 2**bits) for p in noise.first]
     if noise.last_period:
         for k in range(1, (shift - 1) // 2 + 1):
+            # The neighbours -k and shift - k must satisfy the inequality as well.
             masses[shift - k] = max(masses[shift - k], least_follower(masses[k]))
         masses[-1] = max(masses[-1], least_follower(masses[0]))
     _make_non_increasing(masses)
@@ -109,6 +112,8 @@ def round_masses(noise: OptimalNoise, epsilon: Fraction, delta: float) -> tuple[
         masses.append(least_follower(masses[-shift]))
     spent = [math.floor(Fraction(float(t)) * 2**bits) for t in noise.spent]
     for i, p in enumerate(noise.window):
+        # The part of delta that is spent is rounded down, so a mass never falls farther than the
+        # solution allows.
         least = least_follower(max(0, masses[-shift] - spent[i]))
         masses.append(max(least, round(Fraction(float(p)) * 2**bits)))
     _make_non_increasing(masses)

@@ -56,6 +56,7 @@ class Composer:
 
     def compose_all(self, grids: Sequence[Grid]) -> Grid:
         """Return the composition of all distributions; the two shortest are always next."""
+        # The number decides ties, because grids can't be compared.
         heap = [(len(grid.probabilities), number, grid) for number, grid in enumerate(grids)]
         heapq.heapify(heap)
         number = len(heap)
@@ -75,6 +76,8 @@ class Composer:
 
     def _limit_length(self, grid: Grid) -> Grid:
         """Return a grid without its tails, coarsened until it has few enough points."""
+        # Truncation is always safe: what is cut off gets an infinite loss, which `epsilon` counts
+        # fully.
         grid = grid.without_tails(self.truncation)
         while len(grid.probabilities) > self.most_points:
             grid = grid.with_double_width()
@@ -125,6 +128,8 @@ def pure_epsilon(vectors: Sequence[PricedVector]) -> Fraction | None:
     for vector in vectors:
         worst = Fraction(0)
         for move in vector.sensitivity.moves:
+            # Floats are rounded up before, and their exact values are added, so the sum is an upper
+            # bound.
             largest = max(loss.pure_epsilon for loss in vector.losses(move.shift))
             if math.isinf(largest):
                 return None
@@ -185,6 +190,7 @@ def _epsilon_with_renyi(
     if not others or math.isinf(alone):
         return together
     separate_sum = min(
+        # The deltas of both parts add up to delta, as basic composition requires.
         epsilon_at(others, delta * (1 - part), precision)
         + zcdp_epsilon(alone, round_down(delta * part))
         for part in RENYI_PARTS_OF_DELTA
@@ -206,6 +212,7 @@ def _normal_mu(vectors: Sequence[PricedVector]) -> float | None:
                     return None
                 worst = max(worst, move.cells * loss.normal_mu**2)
         total += vector.sensitivity.slots * worst
+    # Each term has a relative error of some 2^-52, and their number is the number of vectors.
     return math.sqrt(total) * (1.0 + 2.0**-40)
 
 
@@ -222,6 +229,7 @@ def _normal_epsilon(mu: float, delta: float) -> float:
         return 0.0
     while normal_delta(mu, high) > delta:
         high *= 2.0
+    # The formula was evaluated at `high`, which is therefore a bound wherever the search stops.
     while high - low > 2.0**-44 * high:
         middle = (low + high) / 2
         low, high = (middle, high) if normal_delta(mu, middle) > delta else (low, middle)
@@ -248,6 +256,7 @@ def _composed_epsilon(kinds: tuple[VectorCount, ...], delta: float, precision: P
     except OverflowError:
         return math.inf
     grid_epsilon = composer.compose_all(parts).epsilon(delta)
+    # Every coordinate has its own loss error, and the errors of a sum add up.
     return (grid_epsilon + coordinates * LOSS_ERROR) * (1.0 + 2.0**-40)
 
 
@@ -257,6 +266,7 @@ def _exceeds_largest_epsilon(vector: PricedVector, delta: float) -> bool:
     Composition with other cells only adds costs.
     """
     return any(
+        # The first condition is cheap, and mostly false.
         loss.largest_relevant_loss > LARGEST_EPSILON and loss.delta(LARGEST_EPSILON) > delta
         for move in vector.sensitivity.moves
         for loss in vector.losses(move.shift)
@@ -269,6 +279,7 @@ def _vector_grid(vector: PricedVector, slots: int, width: float, composer: Compo
     if len(moves) > 1:
         slot = slot_grid(vector.losses, vector.sensitivity, width)
         return composer.compose_copies(slot, slots)
+    # A single move needs no common bound of several moves, and its cells are composed by squaring.
     cell_grid = move_grid(vector.losses, Move(moves[0].shift, 1), width)
     return composer.compose_copies(cell_grid, slots * moves[0].cells)
 
@@ -290,6 +301,8 @@ def _grid_width(kinds: Sequence[VectorCount], precision: Precision) -> float:
         )
         square += cells * typical**2
         coordinates += cells
+    # The width may be anything without harm to the guarantee: it only determines how much epsilon
+    # is rounded up.
     width = min(
         math.sqrt(square / coordinates) / precision.points_per_loss, precision.largest_width
     )

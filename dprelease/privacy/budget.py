@@ -60,6 +60,7 @@ class Budget:
         """Return the privacy cost of all vectors together, rounded up; infinity if unbounded."""
         if self.variant is Variant.ZERO_CONCENTRATED:
             rho, delta = approximate_rho_of(vectors, rough=precision is not FINE)
+            # Not equal to it: the rest of delta is for the conversion of rho to an epsilon.
             return rho if delta < self.delta else math.inf
         return epsilon_at(vectors, self.delta, precision)
 

@@ -56,6 +56,7 @@ def least_factor(cost_of: Callable[[float], float], budget: float, start: float)
             if low:
                 break
             factor *= max(0.25, min(0.95, 0.9 * cost / budget)) if cost > 0 else 0.25
+            # Even almost no noise is within the budget.
             if factor < 1.0 / LARGEST_FACTOR:
                 return high
     else:
@@ -150,6 +151,7 @@ def parabola_minimum(points: Sequence[tuple[float, float]]) -> float | None:
     if left == right:
         return None
     lowest_at = x1 - ((x1 - x0) * left - (x1 - x2) * right) / (2 * (left - right))
+    # Rounded, so that the last digits of a machine's floats don't reach the manifest.
     return float(f"{lowest_at:.6g}") if x0 < lowest_at < x2 else None
 
 
@@ -165,10 +167,12 @@ def _factor_between(
     middle = math.sqrt(low * high)
     if math.isinf(low_cost) or high_cost <= 0.0:
         return middle
+    # A third of the tolerance below the budget, because a guess above it can't be returned.
     log_goal = math.log(goal * (1.0 - TOLERANCE / 3))
     slope = (math.log(high_cost) - math.log(low_cost)) / (math.log(high) - math.log(low))
     if slope >= 0.0:
         return middle
     guess = math.exp(math.log(low) + (log_goal - math.log(low_cost)) / slope)
+    # Away from both ends, so that every step of the search makes the bracket smaller.
     margin = (high / low) ** 0.05
     return min(max(guess, low * margin), high / margin) if high / low > 1.001 else middle

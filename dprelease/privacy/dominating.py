@@ -54,14 +54,19 @@ def grid_of(loss: PrivacyLoss, width: float) -> Grid:
 
     Raises OverflowError if the losses reach too far for a grid of this width.
     """
+    # Checked before any array is made.
     if 2 * min(loss.largest_relevant_loss, LARGEST_LOSS) / width > LARGEST_GRID:
         raise OverflowError("the grid of losses is too long")
     last_point = int(min(math.ceil(loss.largest_relevant_loss / width) + 1, LARGEST_LOSS / width))
     pieces = loss.pieces(width)
+    # Rounding of the quotient may move an end by one point outward, which only spreads the piece
+    # wider. It moves an end inward by less than `LOSS_ERROR` allows.
     low = np.floor(np.clip(pieces.low / width, -last_point, last_point))
     high = np.ceil(np.clip(pieces.high / width, -last_point, np.inf))
     # Pieces above the grid get an infinite loss; the rest of Q belongs to outputs that P never has.
     is_infinite = high > last_point
+    # Also a piece of one loss exactly on a point gets an interval, because the formula divides by
+    # its width.
     high = np.where(is_infinite, low, np.maximum(high, low + 1))
     # A piece below the grid moves up to the first point, which takes less than its Q probability.
     upper_part = _upper_point_parts(pieces.p, pieces.q, low * width, (high - low) * width)
@@ -82,6 +87,7 @@ def _upper_point_parts(p: Floats, q: Floats, lower: Floats, width: Floats) -> Fl
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         part = (1.0 - np.exp(lower) * q / p) / -np.expm1(-width)
+    # Where the quotient is undefined, the whole piece gets the upper point, which is the safe side.
     return np.where(p > 0.0, np.clip(np.nan_to_num(part, nan=1.0, posinf=1.0), 0.0, 1.0), 1.0)
 
 
@@ -110,6 +116,7 @@ def _pointwise_larger(a: Grid, b: Grid) -> Grid:
     a, b = _pad_grid(a, first, last), _pad_grid(b, first, last)
     (delta_a, above_a), (delta_b, above_b) = a.delta_curve(), b.delta_curve()
     factor = max(a.factor, b.factor) * (1.0 + EQUAL_CURVES) * (1.0 + 4.0 * a.curve_error)
+    # Where both are about equal, `a` is kept, and the factor covers the difference.
     upper_part = delta_b > delta_a * (1.0 + EQUAL_CURVES)
     if not upper_part.any() and a.infinite >= b.infinite:
         return replace(a, factor=factor, infinite=a.infinite + a.curve_underflow_bound)
@@ -123,7 +130,10 @@ def _pointwise_larger(a: Grid, b: Grid) -> Grid:
     grow = math.expm1(a.width)
     above[crossing] = (delta[crossing] - delta[crossing + 1]) / grow
     for i in sorted({*crossing.tolist(), *(crossing + 1).tolist()}):
+        # The Q probability of a point is the difference of the slopes on both sides of it.
         before = math.exp(a.width) * above[i - 1] if i else 1.0 - delta[0]
+        # Rounding may make a difference slightly negative. What this loses is measured as
+        # `missing`.
         p[i] = max(0.0, before - above[i])
     largest = Grid(a.width, first, p, max(a.infinite, b.infinite))
     curve, _ = largest.delta_curve()
@@ -153,5 +163,7 @@ def move_grid(losses: Losses, move: Move, width: float) -> Grid:
     single = pointwise_largest([grid_of(loss, width) for loss in losses(move.shift)])
     composed = single
     for _ in range(move.cells - 1):
+        # One by one, because a move has few cells, and without truncation, for which no delta is
+        # known here.
         composed = composed.compose(single)
     return composed

@@ -31,6 +31,7 @@ class Event:
             "slots": sensitivity.slots * sensitivity.meeting,
             "moves": [{"shift": m.shift, "cells": m.cells} for m in sensitivity.moves],
         }
+        # Written only where it says something, so that records without it do not change.
         if sensitivity.meeting > 1:
             parts["meeting"] = sensitivity.meeting
         if sensitivity.of_all_rows:
@@ -52,6 +53,7 @@ class Event:
             query=record["query"],
             column=record["column"],
             mechanism=record["mechanism"],
+            # Sorted as mechanisms sort them, because equal events must have equal tuples.
             parameters=tuple(sorted(record["parameters"].items())),
             sensitivity=Sensitivity(
                 slots=sensitivity["slots"] // meeting,

@@ -75,11 +75,13 @@ class Grid:
         composed = Grid(
             self.width,
             self.first + other.first,
+            # A direct sum of products, without the Fourier transform of `scipy.signal.fftconvolve`.
             np.convolve(self.probabilities, other.probabilities),
             infinite + UNDERFLOW_BOUND,
             self.factor * other.factor * (1.0 + sum_error(shorter)),
         )
         reach = int(LARGEST_LOSS / self.width)
+        # Beyond this loss exp would overflow in `delta_curve`.
         return composed._restricted(-reach, reach)
 
     def with_double_width(self) -> Grid:
@@ -89,6 +91,8 @@ class Grid:
         probability stays the same. The part t that the upper neighbour gets satisfies
         exp(-width) = 1 - t (1 - exp(-2 width)).
         """
+        # Floor division, also for negative points: the first point of the new grid is at or below
+        # the first of the old one.
         start = self.first // 2
         padded = self.padded_probabilities(2 * start, self.last + self.last % 2)
         even, odd = padded[::2].copy(), padded[1::2]
@@ -120,6 +124,7 @@ class Grid:
         if not low and not high:
             return self
         middle = p[low : len(p) - high].copy() if low + high < len(p) else np.zeros(1)
+        # A larger loss for the same probability: delta does not fall.
         middle[0] += np.sum(p[:low])
         infinite = self.infinite + float(np.sum(p[len(p) - high :]))
         factor = self.factor * (1.0 + sum_error(len(p)))
@@ -134,6 +139,8 @@ class Grid:
         """
         x = np.exp(self.width * np.arange(self.first, self.last + 1))
         above = np.zeros_like(self.probabilities)
+        # From the largest loss down: each partial sum then has only positive terms, and so a
+        # relative error bound.
         above[:-1] = np.cumsum((self.probabilities / x)[:0:-1])[::-1]
         above *= x
         delta = np.full_like(above, self.infinite)
@@ -163,8 +170,11 @@ class Grid:
         if self.infinite > allowed or self.last <= 0:
             return math.inf if self.infinite > allowed else 0.0
         curve, _ = self.delta_curve()
+        # It exists: at the last point the curve is `infinite`, which is within `allowed`.
         first_fitting = int(np.argmax(curve <= allowed))
         if first_fitting == 0:
+            # Delta is small enough at the first point already. Below it no points are known, so
+            # this is a bound.
             return max(0.0, self.first * self.width)
         before, after = float(curve[first_fitting - 1]), float(curve[first_fitting])
         part = (before - allowed) / (before - after)

@@ -30,6 +30,7 @@ def epsilon_lower_bound(epsilon: float | Fraction) -> Fraction:
     """
     if isinstance(epsilon, Fraction):
         return epsilon
+    # The nearest float may lie above the declared decimal, by less than one float.
     return Fraction(math.nextafter(epsilon, -math.inf))
 
 
@@ -141,6 +142,7 @@ class PrivacyLoss(ABC):
         D_a is the Rényi divergence of order a. The default bound follows from the largest loss,
         which no divergence exceeds.
         """
+        # It falls with the order, so its value at `order` bounds all higher orders.
         return self.pure_epsilon / order * (1.0 + 2.0**-50)
 
     @abstractmethod
@@ -184,11 +186,15 @@ def renyi_bound(pieces: Pieces, order: float) -> float:
     p, q, low, high = (x[positive] for x in (pieces.p, pieces.q, pieces.low, pieces.high))
     if np.isinf(high).any():
         return math.inf
+    # A larger loss is assumed than these outputs have, which does not lower the result.
     low = np.maximum(low, -LARGEST_LOSS)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         part = (np.exp(-low) - q / p) / (np.exp(-low) - np.exp(-high))
     part = np.clip(np.nan_to_num(part, nan=1.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
     top = float(np.max(high))
+    # Divided by the largest of them, so that no term overflows at an order of 1e6.
     terms = p * ((1 - part) * np.exp(power * (low - top)) + part * np.exp(power * (high - top)))
     total = float(np.sum(terms)) * (1.0 + 4 * RELATIVE_ERROR)
+    # An error r of q / p changes the mean by a factor of about exp(power r), and so the divergence
+    # by r.
     return max(0.0, power * top + math.log(total)) / power + 4 * RELATIVE_ERROR

@@ -30,6 +30,7 @@ class PricedVector:
     def __post_init__(self) -> None:
         """Raise ValueError if parts of a change may touch the same cell."""
         if self.sensitivity.meeting > 1:
+            # Only `priced_vector` knows the cases in which parts that meet have a bound.
             raise ValueError("the parts of a change have to touch different cells")
 
 
@@ -70,6 +71,7 @@ def priced_vector(
         return PricedVector((key, sensitivity), lambda _shift: (unknown,), sensitivity)
     if meeting == 1:
         return PricedVector(key, losses, sensitivity)
+    # Its squared L2 norm is `l2_squared` of the sums.
     separate_parts = Sensitivity(sensitivity.slots * meeting, sensitivity.moves)
     moves_and_losses = [(move, loss) for move in sensitivity.moves for loss in losses(move.shift)]
     if all(loss.normal_mu is not None for _, loss in moves_and_losses):
@@ -84,6 +86,7 @@ def priced_vector(
         move.cells * Fraction(loss.rho) for move, loss in moves_and_losses if loss.rho is not None
     ]
     if len(pure) == len(moves_and_losses):
+        # Times `slots` and not `slots` x `meeting`: where parts meet, their number does not grow.
         worst = PureLoss(sensitivity.slots * max(pure))
     elif renyi_from_l2_norm and len(rho) == len(moves_and_losses):
         worst = ConcentratedLoss(round_up(separate_parts.slots * max(rho)))
@@ -104,6 +107,7 @@ def count_equal_vectors(vectors: Sequence[PricedVector]) -> list[VectorCount]:
     counts: Counter[tuple[Hashable, Sensitivity]] = Counter()
     kinds: dict[tuple[Hashable, Sensitivity], PricedVector] = {}
     for vector in vectors:
+        # Equal noise for unequal shifts costs differently, so the key alone is not enough.
         key = (vector.key, vector.sensitivity)
         counts[key] += vector.sensitivity.slots
         kinds[key] = vector

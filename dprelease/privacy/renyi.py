@@ -162,15 +162,19 @@ def _largest_renyi_ratio(kinds: Sequence[VectorCount], rough: bool) -> float:
     best = max(best, curve.ratio(last))
     heap = [(-curve.bound(FIRST_ORDER, last), FIRST_ORDER, last)]
     # For orders below the first order, D_a is at most the divergence of the first order.
+    # The divergence rises with its order, and the ratio divides it by more than 1.
     ends = max(bound_beyond, curve.divergence(FIRST_ORDER))
     while (
         -heap[0][0] > max(best * (1 + RELATIVE_GAP), ends) and len(curve.divergences) < MOST_ORDERS
     ):
         _, low, high = heapq.heappop(heap)
+        # Geometric in a - 1, because the curves are smooth in its logarithm.
         middle = 1.0 + math.sqrt((low - 1.0) * (high - 1.0))
         best = max(best, curve.ratio(middle))
         for part in ((low, middle), (middle, high)):
             heapq.heappush(heap, (-curve.bound(*part), *part))
+    # The largest bound of all parts, not the best ratio found: the search may stop early and is
+    # still an upper bound.
     return max(ends, -heap[0][0])
 
 
@@ -231,6 +235,8 @@ class _DivergenceCurve:
         discriminant = start * (start + slope)
         if slope > 0.0 and discriminant >= 0.0:
             for sign in (-1.0, 1.0):
+                # Between its zeros the chord ratio is monotone, so that its ends and these points
+                # suffice.
                 order = (-start + sign * math.sqrt(discriminant)) / slope
                 if low < order < high:
                     highest = max(highest, chord_ratio(order))
@@ -285,12 +291,14 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
         x = math.exp(middle)
         slope = (rho - epsilon) + 2 * x * rho - math.log1p(1 / x)
         low, high = (middle, high) if slope < 0 else (low, middle)
+    # Any order is valid; this one is nearly the best.
     order = math.exp(high)
 
     def delta_interval() -> arb:
         """Return an interval (ball) of the delta that follows from the chosen order."""
         x, r, e = ball(order), ball(rho), ball(epsilon)
         exponent = x * ((1 + x) * r - e) - x.log1p() - x * (1 / x).log1p()
+        # No delta is above 1.
         return exponent.min(arb(0)).exp()
 
     # Far from 0, the logarithm is too large for the exponent of a ball.

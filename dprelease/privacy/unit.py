@@ -161,6 +161,8 @@ class Sensitivity:
         else:
             moves: tuple[Move, ...] = (Move(per_group, 2),)
             if within_group > per_group:
+                # Otherwise a change within the group is covered: it moves one cell by no more than
+                # one of two.
                 moves = (Move(within_group, 1), *moves)
             separate = cls(slots=slots, moves=moves)
         if per_row is None or unit.max_rows is None or not unit.limits_all_rows(cells):
@@ -173,6 +175,8 @@ class Sensitivity:
         if not largest:  # of a column with the bounds 0 and 0, which no rows change
             return separate
         found = cls._of_all_rows(total, largest, sides, is_choice=is_choice)
+        # Both bounds are valid for every mechanism. The product serves pure noise, which needs L1,
+        # and Gaussian noise, which needs L2.
         return min([separate, *found], key=lambda one: one.l1**2 * one.l2_squared)
 
     @classmethod

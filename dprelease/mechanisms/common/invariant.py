@@ -40,6 +40,7 @@ class Invariant(SymmetricMechanism):
 
     def losses(self, shift: int) -> tuple[PrivacyLoss, ...]:
         """Return a privacy loss without a bound."""
+        # Not an infinite `PureLoss`: its epsilon is a fraction, which can't be infinite.
         return (ConcentratedLoss(math.inf),)
 
     @property

@@ -71,6 +71,8 @@ class OffsetLattice(SymmetricQuantileMechanism):
         tails, guide = theta.tails(self.scale, self.offset), _bucket_table(self.scale, self.offset)
         if guide is None:
             return _quantiles_from_table(tails, u)
+        # A product with a power of two is exact, so no probability falls into a neighbouring
+        # bucket.
         k = guide[(u * (2 * BUCKETS)).astype(np.intp)].astype(np.float64)
         sure = k >= 0
         left = np.flatnonzero(~sure)
@@ -95,6 +97,8 @@ class OffsetLattice(SymmetricQuantileMechanism):
             mass = theta.point_probabilities(self.scale, self.offset)
             return 2 * float(np.sum(np.arange(len(mass)) * mass))
         h, r = 1 / self.scale, self.offset
+        # The first terms of the Euler-Maclaurin formula at 0 for y exp(-y^2 / 2 - r y), whose
+        # derivatives there are 1 and 3 (r^2 - 1).
         rest = -(h**2) / 12 + h**4 * (r**2 - 1) / 240
         return 2 * self.scale * self._one_sided_moment(moments(r)[0], rest)
 
@@ -131,6 +135,7 @@ def _quantiles_from_table(tails: Floats, u: Floats) -> tuple[Floats, Flags]:
     """Return the largest k with u < tails[k], and flags of the k that the table decides."""
     k = len(tails) - 1 - np.searchsorted(tails[::-1], u, side="right")
     at, beyond = tails[k], tails[np.minimum(k + 1, len(tails) - 1)]
+    # At the end of the table `at` and `beyond` are the same tail, so no k is certain there.
     sure = (u < at * (1 - TABLE_ERROR)) & (u > beyond * (1 + TABLE_ERROR))
     return k.astype(np.float64), sure
 

@@ -56,6 +56,8 @@ def log_concave_variance_bound(distribution: LogConcave) -> tuple[Fraction, Frac
             next_tail = tail(k + step)
             total += _chord_sum(k, step, tail_at_k, next_tail)
             k, tail_at_k = k + step, next_tail
+        # The first k is 1 and only later ones are near the end, so tail(k - 1) is always a tail
+        # above 0.
         fall = tail_at_k / tail(k - 1)
         rest = tail_at_k * ((2 * k - 1) / (1 - fall) + 2 * fall / (1 - fall) ** 2)
         return upper_fraction(2 * (total + rest)), Fraction(0)

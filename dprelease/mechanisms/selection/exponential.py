@@ -62,6 +62,8 @@ class Exponential(Selection):
         words = bits.words(runs.cell_count)
         choices = np.empty(runs.cell_count, dtype=np.int64)
         for cell, (scores, lengths) in enumerate(runs):
+            # The same word decides exactly: a fresh one, drawn only where floats fail, would favour
+            # candidates away from boundaries.
             word = int(words[cell])
             candidate = self.choose_by_word(scores, lengths, word)
             if candidate is None:
@@ -100,6 +102,8 @@ class Exponential(Selection):
         total = float(sums[-1])
         # Each omitted weight is below e^-64, and each term of a sum adds a rounding error.
         omitted_weight = 2.0**-92 * (float(lengths.sum()) + outside)
+        # A bound on the distance between `target` and the exact position of the word among the
+        # exact sums.
         error = total * (FLOAT_ERROR + len(relevant) * 2.0**-52) + omitted_weight
         target = word * 2.0**-64 * total
         low, high = target - error, target + total * 2.0**-64 + error
@@ -109,6 +113,7 @@ class Exponential(Selection):
         before = float(sums[i - 1]) if i else 0.0
         if low < before or high >= float(sums[i]):
             return None
+        # Candidates of one run have equal weights, so the position in the run decides.
         first, last = ((x - before) / float(weights[i]) for x in (low, high))
         if int(first) != int(last):
             return None
@@ -126,6 +131,7 @@ class Exponential(Selection):
 
         def cumulative_weights() -> list[arb]:
             """Return the cumulative weights of the runs of equal scores."""
+            # Balls of the previous call have too few bits.
             weight_of_score.clear()
             weight_of_score.update((s, ball(self.rate * (s - best)).exp()) for s in set(points))
             return list(

@@ -62,6 +62,8 @@ class PermuteAndFlip(Selection):
         for every cell. If floats can't decide, balls and further words decide.
         """
         cells, candidates = scores.shape
+        # Candidates that are not allowed may have the best score, and must not lower the chances of
+        # the others.
         least = np.iinfo(np.int64).min
         best = np.where(allowed, scores, least).max(axis=1, keepdims=True)
         gap: Floats = np.maximum(best - scores, 0).astype(np.float64)
@@ -80,9 +82,12 @@ class PermuteAndFlip(Selection):
     def _choose_head(self, heads: Flags, bits: BitSource) -> Integers:
         """Return one candidate with heads for each cell, each with the same probability."""
         counts = heads.sum(axis=1)
+        # One word for each cell, even with a single head, so that the number of words tells nothing
+        # of the coins.
         words = bits.words(len(heads))
         position = words.astype(np.float64) * 2.0**-64 * counts
         choices = np.floor(position).astype(np.int64)
+        # This includes a position equal to `counts`, to which a word near 2^64 is rounded.
         unsure = np.abs(position - np.round(position)) <= counts * FLOAT_ERROR
         for cell in np.flatnonzero(unsure & (counts > 1)).tolist():
             choices[cell] = _uniform_index(LazyUniform(bits, int(words[cell])), int(counts[cell]))

@@ -130,6 +130,7 @@ class Selection(Randomizer):
     def half_width(self, confidence: float) -> int:
         """Return a number of points w with P(shortfall <= w) >= confidence."""
         tail_exponent = math.log(self.candidates) - math.log(1.0 - confidence)
+        # Rounded up, because a wider margin is still true.
         return math.ceil(self.scale * tail_exponent * (1 + 2**-40))
 
     def choose(self, scores: Sequence[int], bits: BitSource) -> int:
@@ -150,6 +151,8 @@ class Selection(Randomizer):
     def _to_integers(self, scores: Sequence[int]) -> tuple[int, ...]:
         """Return the scores as integers; refuse scores that are too many or not whole."""
         try:
+            # `index` refuses floats, which would be rounded to other scores, and accepts the
+            # integers of NumPy.
             integers = tuple(index(score) for score in scores)
         except TypeError:
             integers = ()

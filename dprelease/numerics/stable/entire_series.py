@@ -70,6 +70,7 @@ def _evaluate(alpha: float, x: Fraction, precision: int) -> tuple[arb, arb]:
         at = ball(x)
         square = at * at
         omitted = series.omitted * (at / largest) ** (2 * series.terms)
+        # The radius of `central` is the same: its terms are smaller by 1 / (2k + 1).
         rest = arb(0, (2 * omitted).abs_upper())
         density = series.density(-square) + rest
         central = at * (series.central(-square) + rest)

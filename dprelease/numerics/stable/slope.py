@@ -34,7 +34,9 @@ def central_log_slope_bound(alpha: float) -> float:
     if alpha == 1.0:
         return 1.0  # the slope is 2 x / (1 + x^2)
     end = float(quantile(alpha, np.array([LEAST_TAIL]))[0])
+    # The end is one percent beyond the float quantile, whose error is far smaller.
     x = np.expm1(np.linspace(0.0, math.log1p(1.01 * end), SLOPE_POINTS))
+    # Twice the largest error of a difference of two logarithms.
     falls = -np.diff(log_pdf(alpha, x)) + 4 * RELATIVE_ERROR
     inverse_variance_bounds = np.concatenate(
         ([math.gamma(3 / alpha) / math.gamma(1 / alpha)], 2 * falls / np.diff(x * x))

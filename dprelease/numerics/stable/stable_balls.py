@@ -62,6 +62,7 @@ def _evaluate_precisely(
         hopeless = x != 0 and x.rel_accuracy_bits() < target_precision + SPARE_BITS
         if enclosed.rel_accuracy_bits() >= target_precision or hopeless or extra > MOST_BITS:
             return enclosed
+        # The rest of the asymptotic series does not shrink with more bits, so the integral is next.
         extra, terms = 2 * extra, None
 
 

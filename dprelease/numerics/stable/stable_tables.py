@@ -52,6 +52,7 @@ def density_and_tail(alpha: float, x: Floats) -> tuple[Floats, Floats]:
     with np.errstate(over="ignore", divide="ignore"):
         if kappa > 0:
             saddle = (x / (alpha * kappa)) ** (1 / (alpha - 1))
+        # So that sigma y^alpha is at most 3, below pi, where the vertical integrand is positive.
         height = np.maximum(np.minimum(saddle, (3 / sigma) ** (1 / alpha)), LEAST_HEIGHT)
         reach = VERTICAL_EXPONENT / (x * (1 - 0.999 / alpha))
     f, g = _vertical_integrals(alpha, kappa, sigma, x, np.minimum(height, reach))
@@ -210,6 +211,7 @@ class Panels:
         """Return the function at s (n,), for 0 <= s <= end."""
         argument = s * self.panels_per_unit
         panel = argument.astype(np.int32)
+        # The last point of the interval would lie in a panel beyond the end.
         np.minimum(panel, len(self.coefficients[0]) - 1, out=panel)
         # Within its panel, the argument of a polynomial lies in [-1, 1].
         argument -= panel
@@ -337,6 +339,8 @@ class _StableTables:
             (math.log(self.series[0]) - goal) / self.alpha, math.log(LARGEST_QUANTILE)
         )
         floor = float(self.log_quantile(np.array([LARGEST_TABULATED_DEPTH]))[0])
+        # Quantiles beyond the table lie beyond its last one. Near alpha 2, the leading term alone
+        # would start in the Gaussian core, because its coefficient is tiny.
         log_x = np.maximum(log_x, math.log(math.expm1(floor)))
         for _ in range(8):
             x = np.exp(log_x)

@@ -42,6 +42,8 @@ class ConcentratedLoss(PrivacyLoss):
         """Return a delta that every rho-zCDP mechanism has at epsilon."""
         from dprelease.privacy.renyi import zcdp_delta  # avoids an import cycle
 
+        # A conversion to the nearest float may round a fraction up. Delta falls with epsilon, so a
+        # smaller epsilon is safe.
         return zcdp_delta(self.known_rho, float(epsilon_lower_bound(epsilon)) - 2.0**-40)
 
     def renyi(self, order: float) -> float:
@@ -72,6 +74,7 @@ def normal_delta(mu: float, epsilon: float | Fraction) -> float:
         return 1.0
     shift, epsilon_below = Fraction(mu), epsilon_lower_bound(epsilon)
     a_exact = epsilon_below / shift - shift / 2
+    # The tail Q(39) is below 1e-332, and delta is at most this tail.
     if a_exact > UNDERFLOW_DEVIATIONS:
         return LEAST_FLOAT
     if epsilon_below >= 0 and a_exact < -UNDERFLOW_DEVIATIONS:

@@ -57,6 +57,8 @@ def side_probability(low: Floats, high: Floats, r: float) -> Floats:
         narrow = np.exp(-middle * (middle / 2 + r)) / norm * width * bend
         first = log_upper_tail(low, r)
         wide = np.exp(first) / 2 * -np.expm1(log_upper_tail(high, r) - first)
+    # On narrow intervals the difference of two tails loses digits, and elsewhere the midpoint rule
+    # is too coarse.
     use = width * (1 + low + r) < NARROW_WIDTH
     return np.where(use, narrow, np.where(np.isinf(high), np.exp(first) / 2, wide))
 
@@ -121,6 +123,7 @@ class OffsetGaussianLoss(MonotoneLoss):
         """Return P(Z < z) - exp(epsilon) P(Z + d < z) for the output z with loss epsilon."""
         edge = epsilon_lower_bound(epsilon)
         z = self.output_of_loss(edge)
+        # Delta is at most P(Z < z), which is below exp(-760) and so below the least float.
         if z < 0 and -z * (-z / 2 + self.r) > UNDERFLOW_EXPONENT:
             return LEAST_FLOAT
 
@@ -191,6 +194,7 @@ class OffsetGaussianLoss(MonotoneLoss):
         """
         d, r = float(self.d), float(self.r)
         rest = r * r / 2 + math.log(2 * math.sqrt(2 * math.pi) * density_at_zero(r))
+        # Its second term falls with the order, so the bound holds for all higher orders.
         return (d * d / 2 + rest / (order * (order - 1))) * (1 + 2.0**-40)
 
 

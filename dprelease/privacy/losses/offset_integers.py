@@ -53,6 +53,8 @@ class OffsetIntegerLoss(MonotoneLoss):
         """
         edge = epsilon_lower_bound(epsilon)
         cut = self.continuous.output_of_loss(edge)
+        # The loss falls, so integers below the cut have a loss above epsilon. One exactly at the
+        # cut adds nothing to delta.
         last = math.ceil(cut * Fraction(self.scale)) - 1
         far = -last / Fraction(self.scale)
         # With w the weight, P(K >= j) <= w(j), because w(j + i) <= w(j) w(i).
@@ -95,6 +97,7 @@ class OffsetIntegerLoss(MonotoneLoss):
         def divergence_interval() -> arb:
             """Return an interval (ball) that contains the Rényi divergence."""
             below_zero = 1 + weight(loss.r - a * loss.d, 1)
+            # Both weights are sums to infinity, so their difference is the sum over 1 to shift - 1.
             between = weight(slope, 1) - weight(slope, self.shift)
             tilt = ball(a * (loss.d**2 - 2 * loss.loss_at_zero)).exp()
             beyond = tilt * weight(loss.r + a * loss.d, self.shift)
@@ -133,6 +136,8 @@ class OffsetIntegerLoss(MonotoneLoss):
         """
         if self.scale < theta.TABLE_BELOW:
             return self._sums_over_integers(edges)
+        # Halfway between integers, so that no integer lies on an end, whatever way its float is
+        # rounded.
         ends = np.ceil(self.continuous.outputs_of_losses(edges) * self.scale) - 0.5
         ends = np.concatenate(([np.inf], ends, [-np.inf]))
         return self._probabilities_between(ends), self._probabilities_between(ends - self.shift)

@@ -44,6 +44,7 @@ class PureLoss(MonotoneLoss):
 
         The second bound is Bun and Steinke 2016, arXiv 1605.02065v1, Proposition 1.4.
         """
+        # From the exact epsilon: the square of a float that was rounded up would be rounded twice.
         return round_up(self.epsilon**2 / (8 if self.has_bounded_range else 2))
 
     def _delta(self, epsilon: float | Fraction) -> float:
@@ -128,6 +129,7 @@ class ApproximateLoss(MonotoneLoss):
         bit = PureLoss(self.epsilon).delta(epsilon)
         return min(
             1.0,
+            # Rises with both, and both are rounded up.
             round_up(self.reveal_probability + (1 - self.reveal_probability) * Fraction(bit)),
         )
 
@@ -135,6 +137,7 @@ class ApproximateLoss(MonotoneLoss):
         """Return the probabilities of loss intervals, from the losses +-epsilon and +-infinity."""
         p, q = PureLoss(self.epsilon).interval_probabilities(edges)
         reveal_probability = round_up(self.reveal_probability)
+        # A probability that is rounded up moves more to the infinite loss, so delta does not fall.
         p, q = p * (1.0 - reveal_probability), q * (1.0 - reveal_probability)
         p[-1] += reveal_probability
         q[0] += reveal_probability

@@ -58,6 +58,8 @@ def largest_loss(alpha: float, shift: float) -> float:
     loss = _grid_log_density(alpha) - stable.log_pdf(alpha, y + shift)
     chord_error = _chord_error(shift, STEP)
     best = float(loss.max())
+    # Only next to these points can the loss exceed the best of the grid: elsewhere even the chord's
+    # error leaves it below.
     near_maximum = y[loss >= best - chord_error]
     fine = (
         near_maximum[:, None] + STEP / FINE_STEPS * np.arange(-FINE_STEPS, FINE_STEPS + 1)
@@ -107,6 +109,7 @@ class StableLoss(PrivacyLoss):
         """
         if epsilon >= self.pure_epsilon:
             return 0.0
+        # A fraction may lie below the float to which it is rounded, by less than one float.
         edge = math.nextafter(float(epsilon), -math.inf)
         if edge < 0:
             rest = self.delta(-edge)
@@ -155,6 +158,7 @@ class _NonnegativeHalf:
             LOG_ERROR
             + np.where(may_curve, 1.0, 0.0) * _chord_error(shift, 1.0) * (right - left) ** 2
         )
+        # Losses of this half are never negative.
         low = np.maximum(np.minimum(loss[:-1], loss[1:]) - margin, 0.0)
         high = np.minimum(np.maximum(loss[:-1], loss[1:]) + margin, largest_loss(alpha, shift))
         # Below the first edge, the loss falls to zero.
@@ -216,6 +220,8 @@ class _NonnegativeHalf:
         high = np.maximum(loss[:, 1:], loss[:, :-1]) + LOG_ERROR
         high = high + np.where(may_curve, _chord_error(self.shift, 1.0), 0.0) * width**2
         density = np.exp(np.maximum(log_p[:, 1:], log_p[:, :-1]))
+        # The density falls away from 0, so its largest value on a part is at one of the ends,
+        # unless 0 lies inside; 0 is an edge.
         return float(np.sum(density * width * -np.expm1(-np.maximum(high - epsilon, 0.0))))
 
 

@@ -68,6 +68,8 @@ def approximate_other_length(ends: EndSearch, length: float) -> float:
 
     Raises ValueError: the errors of `other_length`.
     """
+    # With a side shorter than the shift, no output would be possible for both neighbours on that
+    # side.
     if length < ends.shift:
         raise ValueError("a side is shorter than the shift")
     scale, b = float(ends.scale), math.exp(-length / float(ends.scale))
@@ -97,6 +99,7 @@ def _certify_length(ends: EndSearch, length: float, fixed: float | None) -> floa
         sides = (Fraction(length), Fraction(length if fixed is None else fixed))
         loss = TruncatedLoss(ends.scale, *sides, ends.shift)
         mirrored = TruncatedLoss(ends.scale, *sides[::-1], ends.shift)
+        # Both directions, because a unit may move the cell up or down.
         if max(loss.infinite_loss_probability, mirrored.infinite_loss_probability) <= ends.delta:
             return length
     raise ValueError("no length near the exact one can be certified")
@@ -130,6 +133,7 @@ class TruncatedLoss(MonotoneLoss):
     @property
     def infinite_loss_probability(self) -> float:
         """Return the probability of an infinite loss, rounded up."""
+        # At the largest finite loss, only the outputs with an infinite loss are left.
         return self.delta(self.shift / self.scale)
 
     def _delta(self, epsilon: float | Fraction) -> float:
@@ -147,6 +151,7 @@ class TruncatedLoss(MonotoneLoss):
         def delta_interval() -> arb:
             """Return an interval (ball) that contains delta."""
             moved = self._probability_below(cut - self.shift)
+            # An infinite ball times an exact 0 would be undefined.
             return self._probability_below(cut) - (ball(edge).exp() * moved if moved != 0 else 0)
 
         return min(1.0, float_upper_bound(delta_interval))

@@ -70,6 +70,7 @@ class ExponentialLoss(MonotoneLoss):
         inside = np.clip(edges, bottom, top)
         ends = np.concatenate(([bottom], inside, [top]))
         # The output with a loss l is x = (top - l) left right / (left + right).
+        # Rounding may place the last output slightly outside of its range.
         x = np.clip((top - ends) * (left / (left + right) * right), 0.0, shift)
         width = np.diff(ends) * (left / (left + right) * right)
         below_zero, above_zero = left / (left + right), right / (left + right)
