@@ -87,6 +87,7 @@ def own_weights(
     }
     exact = [table for table, variance in noise.items() if variance == 0]
     if exact:
+        # Exact tables agree, so one of them suffices.
         return Fraction(0), {exact[0]: Fraction(1)}
     if not noise:
         return None, {}
@@ -110,6 +111,7 @@ def contrasts(sizes: tuple[int, ...], table: Table, values: Whole) -> Contrasts:
         for space, part in parts.items():
             by_value = part.reshape(nodes, part.shape[1], sizes[i], after)
             split[space] = by_value.sum(axis=2)
+            # To the last value and not to the mean, so that contrasts of whole numbers stay whole.
             differences = by_value[:, :, :-1] - by_value[:, :, -1:]
             split[(*space, i)] = differences.reshape(nodes, part.shape[1] * (sizes[i] - 1), after)
         parts = split
@@ -164,6 +166,8 @@ def squared_lengths(sizes: tuple[int, ...], query: Whole) -> dict[Table, Fractio
         part = query.astype(object)
         for i, n in enumerate(sizes):
             total = part.sum(axis=i, keepdims=True)
+            # Multiplied by n, so that nothing is divided; the product of all n divides the result
+            # once.
             part = n * part - total if i in space else total + 0 * part
         projected = (query.astype(object) * part).sum()  # q' P_T q = |P_T q|^2
         lengths[space] = Fraction(int(projected), math.prod(sizes))

@@ -67,6 +67,8 @@ class _VarianceTerms:
     scales: list[float] = field(default_factory=list)
 
     def add(self, slopes: Floats, variances: Floats) -> None:
+        # An unmeasured node outside the area has a slope of 0, and 0 times infinity would be
+        # undefined.
         products = np.multiply(
             slopes * slopes, variances, out=np.zeros(len(slopes)), where=slopes != 0
         )
@@ -91,6 +93,7 @@ def _area_variance(one: SpaceVariances, area: Area) -> float:
             raise ValueError("an area of a set of areas lies within another one")
         nodes = np.concatenate((nodes, leaves))
         slopes = np.concatenate((slopes, np.asarray(area.shares[level], np.float64)))
+        # `np.unique` and `reduceat` below need the children of a parent side by side.
         order = np.argsort(nodes, kind="stable")
         nodes, slopes = nodes[order], slopes[order]
     terms.add(slopes, one.variances_from_below(0, 0, one.tree.counts[0])[nodes])
@@ -137,6 +140,8 @@ def _slope_of_unmeasured_children(
     if len(slopes_of_unmeasured) < int((children == INFINITE).sum()):
         different.add(0.0)  # a child outside the area has the slope 0
     if len(different) > 1:
+        # The estimates of these children have equal shares of an unknown difference, so only an
+        # area that weighs them equally is known.
         terms.terms.append(math.inf)
     return different.pop(), int(np.maximum(children, 0).sum())
 

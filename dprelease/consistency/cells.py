@@ -84,6 +84,7 @@ def _batch_edges(families: Whole, most: int) -> list[int]:
     cuts = [0]
     while (first := cuts[-1]) < len(families) - 1:
         last = int(np.searchsorted(families, families[first] + most, side="right")) - 1
+        # At least one parent, even if its children alone are more than `most`.
         cuts.append(max(last, first + 1))
     return cuts
 
@@ -94,6 +95,8 @@ def _additive_cells_of_batch(
     """Return the result of `additive_cells` for one batch."""
     cells_per_area = cell_count(structure.sizes, table)
     scaled = _table_without_overflow(structure, table, final)
+    # Only remainders are summed below, so that running sums over millions of areas stay small.
+    # Whole quotients are additive by themselves.
     quotient = scaled // cells_per_area
     rest = scaled - quotient * cells_per_area
     running = running_sums(rest, families)
@@ -107,6 +110,8 @@ def _additive_cells_of_batch(
     high -= low
     for axis in range(1, high.ndim):
         later, earlier = _later_and_earlier(axis, high.ndim)
+        # A copy, because the slices overlap: without it later differences would use changed
+        # numbers.
         high[later] -= high[earlier].copy()
     quotient += high
     return CellsOfAreas(quotient, running)
@@ -118,6 +123,7 @@ def _running_quotients(x: Whole, cells_per_area: int) -> Whole:
         if x.shape[axis] > _SHORT_AXIS:
             np.cumsum(x, axis=axis, out=x)
         else:
+            # On short axes a sum of slices is faster than NumPy's loop over each short row.
             for j in range(1, x.shape[axis]):
                 along = x.swapaxes(0, axis)  # a view
                 along[j] += along[j - 1]

@@ -85,6 +85,7 @@ def first_pass(
         _update_maxima(sums, summary.sums, level)
         roots.append(summary.best)
         is_within_range &= summary.estimates_fit
+    # Only now: an error in the middle would leave tasks that still read.
     if not is_within_range:
         raise FixedPointRangeError
     ranges = [(0, count) for count in tree.counts[: level + 1]]

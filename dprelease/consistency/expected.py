@@ -134,6 +134,7 @@ def _variances_by_space(
     if level == tree.levels - 1 and not variances.structure.groupings:
         fan = tree.fan(level - 1) if level else areas.sum(keepdims=True)
         areas = fan[fan > 0]
+        # One leaf for each parent stands for its siblings, which have the same variance.
         picked = tree.starts[level - 1][:-1][fan > 0] if level else np.zeros(1, np.int64)
     spaces = {s for table in tables for s in spaces_of(variances.structure.sizes, table)}
     return {

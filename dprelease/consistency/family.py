@@ -72,6 +72,7 @@ def integer_pieces(
     above = integer_tables_of_top(variances, cliques, top.piece)
     yield above
     tasks = top.subtrees_below(variances, read, first, above.whole[-1])
+    # NumPy releases the interpreter's lock in large operations, so threads suffice.
     spread = map if len(first.spans) == 1 else in_threads
     yield from spread(partial(integer_tables_of_subtree, cliques=cliques, published=wanted), tasks)
 

@@ -59,6 +59,7 @@ def variance_bits(largest: float, terms: int) -> int:
 
 def round_half_even(x: Floats) -> Whole:
     """Return the nearest integers; halves are rounded to even ones."""
+    # Not floor(x + 0.5): the addition itself may round, and would move halves in one direction.
     rounded: Whole = np.rint(x).astype(np.int64)
     return rounded
 
@@ -84,16 +85,20 @@ def sibling_sums(x: Whole, starts: Whole) -> Whole:
     if not len(filled) or not x.size:
         return out
     most = int(np.diff(starts).max())
+    # In Python's integers: the product of two 64-bit numbers may overflow.
     if max(int(x.max()), -int(x.min())) * most >= 1 << 61:  # otherwise no sum is so large
         high = np.add.reduceat(x >> _HIGH, starts[filled], axis=0)
         if (np.abs(high) >= 1 << (61 - _HIGH)).any():
             raise FixedPointRangeError
+    # Only parents with children: for an empty range, `reduceat` returns the next element and not 0.
     out[filled] = np.add.reduceat(x, starts[filled], axis=0)
     return out
 
 
 def running_sums(x: Whole, starts: Whole) -> Whole:
     """Return for each child the sum over its preceding siblings and itself (modulo 2**64)."""
+    # The cumulative sum over all families may wrap. The difference of two of its values is right
+    # again, because both wrap modulo 2**64.
     total = np.cumsum(x, axis=0)
     before = np.concatenate((np.zeros((1, *x.shape[1:]), np.int64), total))[starts[:-1]]
     sums: Whole = total - np.repeat(before, np.diff(starts), axis=0)
@@ -105,5 +110,6 @@ def sibling_differences(x: Whole, starts: Whole) -> Whole:
     out = x.copy()
     out[1:] -= x[:-1]
     first = starts[:-1][np.diff(starts) > 0]
+    # Otherwise the last child of the previous family would be subtracted.
     out[first] = x[first]
     return out

@@ -36,11 +36,13 @@ def with_groups(variances: Variances, read: Read, cells_at_most: int = CELLS_AT_
     for start, leaves in _leaf_contrasts(variances, read, cells_at_most):
         for grouping, rest in zip(groupings, differences, strict=True):
             groups = grouping.groups[start : start + len(leaves[()])]
+            # The leaves of a group lie anywhere, and `sibling_sums` needs them side by side.
             order = np.argsort(groups, kind="stable")
             edges = np.searchsorted(groups[order], np.arange(grouping.size + 1))
             for space in rest:
                 sums = sibling_sums(leaves[space][order], edges)
                 rest[space] = require_below(rest[space] - sums, structure.limit(space))
+    # The caller's variances stay without changes: they serve several sets of measurements.
     found = copy(variances)
     found.changes = {}
     for space, one in variances.of.items():

@@ -88,6 +88,8 @@ class GroupGains:
         leaf = Fraction(int(one.upward[-1][0])) / Fraction(2) ** one.bits[-1]
         self._leaf, self._least_noise = float(leaf), float(min(variances))
         span = max(abs(math.log2(v)) for v in (leaf, *variances) if v)
+        # M lies between the least variance and the largest one times the number of leaves, so these
+        # bits cover its condition number.
         bits = _SPARE_BITS + 2 * (math.ceil(span) + one.tree.counts[-1].bit_length())
         unit = 1 << bits
         counts = self._counts(len(variances))
@@ -99,6 +101,7 @@ class GroupGains:
         for own, apart in zip(counts, rest, strict=True):
             (inside,) = np.nonzero(own)
             matrix[inside] += own[inside, None].astype(object) * apart
+        # Rounding of products may make the two halves differ by a unit.
         self._elimination, self._pivots = _eliminate((matrix + matrix.T) // 2, bits)
         self._leaf_units, self._bits = round(leaf * unit), bits
         roots = [math.isqrt(pivot << bits) for pivot in self._pivots[:, 0].tolist()]
@@ -150,6 +153,7 @@ class GroupGains:
         operations = 2 * (len(self._root) + self._one.tree.counts[-2]) + 32
         total = np.zeros(len(found))
         for group in range(len(self._root)):
+            # Rounded down, because what a reduction takes away must not exceed the truth.
             least = np.abs(found[:, group]) - operations * 2.0**-52 * bound[:, group]
             total += np.maximum(least, 0.0) ** 2
         return total * (1 - operations * 2.0**-52)
@@ -279,5 +283,6 @@ def _product(matrix: Floats, vector: Floats) -> Floats:
 
 def _less(variances: Floats, reductions: Floats) -> Floats:
     """Return variances after reductions, rounded upwards; 0 where they were 0."""
+    # An infinite variance stays infinite, and a difference below 0 is a rounding error.
     left = np.maximum(variances * (1 + _F_SLACK) - reductions, 0.0)
     return np.where(variances > 0, left, 0.0)

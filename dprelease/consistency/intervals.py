@@ -52,6 +52,7 @@ def intervals(
     nearest = (estimates + (1 << bits >> 1)) >> bits
     if non_negative:
         lower, nearest = np.maximum(lower, 0), np.maximum(nearest, 0)
+        # From 0 and not from a negative estimate, because of "0 to 0" above.
         upper = (np.maximum(estimates, 0) + margin) >> bits
     outside = highest < lower
     lower = np.where(upper < lower, nearest, lower)

@@ -70,7 +70,9 @@ def own_contrasts(variances: Variances, read: Read, level: int, start: int, stop
             weights = variances.weights[level][space]
             if table not in weights:
                 continue
+            # Checked before the shift, in which larger numbers would lose their first bits.
             scaled = require_below(part, structure.limit(space) >> structure.bits) << structure.bits
+            # A constant mean is a constant table, of which only the total has a contrast.
             if not space and moments.mean:
                 scaled -= round(
                     moments.mean * cell_count(structure.sizes, table) * 2**structure.bits
@@ -193,6 +195,7 @@ def _child_differences(
     parents = space_variances.tree.parents[level - 1][nodes[0] : nodes[1]] - above[0]
     if not total.all() and difference[parents[total == 0]].any():
         raise ValueError("exact tables of two levels contradict each other")
+    # If all V of a family are 0, its difference is 0 as well (checked above), so any gain is right.
     gain = np.divide(running, total, out=np.ones(len(total)), where=total > 0)
     family = space_variances.tree.starts[level - 1][above[0] : above[1] + 1] - nodes[0]
     return sibling_differences(

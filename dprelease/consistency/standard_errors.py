@@ -142,7 +142,9 @@ def half_widths(
     errors = standard_errors(variances, table, level, start, stop)
     if not np.isfinite(errors).all():
         raise ValueError("a table that is not estimable at a level has no margin there")
+    # Scaling by a power of two is exact, so only the ceiling rounds, and upward.
     units = np.ceil(np.ldexp(quantile * errors * _ROUNDING_FACTOR, variances.structure.bits))
     exact = errors == 0
+    # An estimate without variance comes from exact whole numbers, of which nothing is rounded.
     added = np.where(exact, 0, rounding_error(variances, table)[level])
     return units.astype(np.int64) + added

@@ -54,6 +54,7 @@ class Subtree:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to pickle, with measurements in the narrowest type that fits them."""
+        # Subtrees go to other machines, and counts mostly fit 16 bits of the 64.
         narrow = {key: _to_narrowest_type(values) for key, values in self.measured.items()}
         return {**self.__dict__, "measured": narrow}
 
@@ -111,6 +112,7 @@ def subtree_summary(subtree: Subtree) -> SubtreeMessage:
     """Return the summary of a subtree, which reports numbers out of range without an error."""
     try:
         up = upward_pass(subtree.variances, subtree.read, 0, subtree.own)
+    # Reported and not raised, so that the caller can wait for all tasks first.
     except FixedPointRangeError:
         return SubtreeMessage({}, [], [], estimates_fit=False)
     return SubtreeMessage(up.best[0], largest_sizes(up.best), largest_sizes(up.sums))

@@ -72,6 +72,8 @@ class Tree:
 
         The tree has all levels from `level` on, and lower levels may be empty.
         """
+        # Not by the constructor, which refuses empty levels and checks indices that were checked
+        # before.
         found = object.__new__(Tree)
         found.counts = [stop - start for start, stop in ranges]
         found.parents = [

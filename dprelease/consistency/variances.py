@@ -108,6 +108,7 @@ class SpaceVariances:
         largest = float(finite.max()) if len(finite) else 0.0
         bits = variance_bits(largest, self.tree.most_children(level - 1))
         units = round_half_even(np.ldexp(np.where(np.isfinite(best), best, 0.0), bits))
+        # A positive variance must not become 0, which would mean an exact number.
         units = np.where(best > 0, np.maximum(units, 1), units)
         self.bits[level] = bits
         self.least[level] = int(units[(best > 0) & np.isfinite(best)].min(initial=1 << 62))
@@ -121,6 +122,8 @@ class SpaceVariances:
             known = (fan > 0) & (below[0] != INFINITE)
             return np.where(known, fan * below[0], INFINITE)
         starts = self.tree.starts[level]
+        # One cumulative sum for all families, which is faster than `reduceat` and needs no case for
+        # empty ones.
         total = np.concatenate(([0], np.cumsum(np.maximum(below, 0))))
         unknown = np.concatenate(([0], np.cumsum(below == INFINITE)))
         sums: Whole = total[starts[1:]] - total[starts[:-1]]  # each below 2**62; wraps cancel
@@ -205,6 +208,7 @@ class SpaceVariances:
         gain = np.divide(weights, total, out=np.zeros(len(total)), where=total > 0)
         conditional = self._conditional_variances(level, parents, upward, total)
         above = self.final[level - 1][parents]
+        # A gain of 0 takes nothing from an infinite F above, where the product would be undefined.
         passed = np.multiply(gain * gain, above, out=np.zeros(len(gain)), where=gain > 0)
         final: Floats = conditional + passed
         return final
@@ -215,6 +219,7 @@ class SpaceVariances:
         """Return the variance of each child given its parent: V (U - V) / U, or its limit."""
         free = self.summed[level - 1][parents] == INFINITE
         own = self._in_floats(upward, level)
+        # A difference of whole numbers, in which nothing is rounded before the division.
         others = (total - upward).astype(np.float64) / np.maximum(total, 1).astype(np.float64)
         conditional = np.where(free, own, own * others)
         alone = free & (upward == INFINITE) & (total == 1)

@@ -54,6 +54,8 @@ def nearest_integers(
     else:
         cap = np.where(valid, np.minimum(cap, total[:, None]), 0)
         lengths = _bit_lengths(cap.sum(axis=1))
+    # Per row and not for all of them: the unit of one problem must not depend on the others in its
+    # batch.
     excess = np.maximum(lengths + bits - 61, 0)
     if not excess.any():
         return _nearest_integers(z, valid, total, bits, cap)
@@ -121,12 +123,15 @@ def _capped_level(z: Whole, valid: Mask, target: Whole, cap: Whole) -> Whole:
     top = np.where(valid, z, _EXCLUDED).max(axis=1)
     full = np.where(valid, cap, 0)
     first = np.where(valid, top[:, None] - z, 0)  # where an entry becomes positive
+    # The last bit tells the kinds of breakpoints apart, so that one sort orders both. At equal
+    # places, openings come before ends.
     marks = np.concatenate((first << 1, ((first + full) << 1) | 1), axis=1)
     marks.sort(axis=1)
     slopes = np.cumsum(1 - 2 * (marks & 1), axis=1)
     marks >>= 1
     gaps = np.diff(marks, axis=1)
     given = np.zeros(marks.shape, np.int64)
+    # Sums behind the target may overflow; only the first one at or above it counts.
     with np.errstate(over="ignore"):
         np.cumsum(slopes[:, :-1] * gaps, axis=1, out=given[:, 1:])
     at = np.minimum((given < target[:, None]).sum(axis=1), marks.shape[1] - 1)
@@ -145,6 +150,7 @@ def _mark_largest(gain: Whole, has_room: Mask, number: Whole) -> Whole:
     n = gain.shape[1]
     width = max(1, (n - 1).bit_length())
     low = -(1 << (60 - width))
+    # The place is part of the key, in falling order: of equal gains, the first entry wins.
     key = (np.maximum(gain, low) << width) | np.arange(n - 1, -1, -1)
     key[~has_room] = np.iinfo(np.int64).min
     number = np.minimum(number, has_room.sum(axis=1))

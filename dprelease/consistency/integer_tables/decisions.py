@@ -276,6 +276,7 @@ def is_more_accurate(
     sizes: tuple[int, ...], table: Table, finer: Table, variance_of: Mapping[Table, float]
 ) -> bool:
     """Return whether a table's estimate is much more accurate than the sum of its parts."""
+    # A ratio of exactly 4 counts as enough, whatever the last bits of the floats.
     parts = _sum_of_parts(sizes, table, finer, variance_of) * (1 + 2.0**-20)
     return _SEPARATE_STEP_FACTOR * variance_of[table] <= parts
 

@@ -76,6 +76,7 @@ def round_tables(
     up = np.zeros(target.shape, np.int64)
     everything = tuple(range(len(sizes)))
     errors = {t: np.zeros((*(sizes[i] for i in t), *last)) for t in {(), *tables, everything}}
+    # Powers of two, so that products with weights are exact.
     weights = {table: 2.0 ** -sum(sizes[axis] > 1 for axis in table) for table in errors}
     missing = None if sums is None else sums.reshape(len(target), -1) - low.sum(axis=1)
     for again in range(passes):
@@ -104,6 +105,7 @@ def _with_exact_sums(x: Floats, possible: Mask, sums: Whole) -> Floats:
     The iterations of `nearest_tables` leave sums that are nearly those of the parents.
     """
     last = x.shape[-2:]
+    # Where all children of a cell came out as 0, the parent's number is divided evenly.
     shares = np.where((_child_sums(x) > _LEAST_SUM)[..., None, :], x, possible)
     total = _child_sums(shares)
     factor = np.divide(sums, total, out=np.zeros(sums.shape), where=total > 0)
@@ -131,6 +133,8 @@ def _roundings(gain: Floats, low: Whole, between: Mask, possible: Mask, missing:
         sign = np.sign(missing)
         candidates = np.where(missing < 0, low + up > 0, candidates)
         worst_last = np.where(candidates, -sign * gain, np.inf)
+        # A sort of a sort is the rank. It is stable, so that ties go to the first child on every
+        # machine.
         rank = np.argsort(np.argsort(worst_last, axis=0, kind="stable"), axis=0, kind="stable")
         changed = candidates & (rank < abs(missing))
         up += sign * changed
@@ -210,6 +214,8 @@ def _iterations(variances: Variances, finest: Table, level: int) -> int:
         for moments in tables.values()
         if moments.variance
     ]
+    # With the step of `_step`, the number of iterations of this method grows with the square root
+    # of the condition number.
     ratio = max(noise, default=1.0) / min(noise, default=1.0)
     least = CHILD_ITERATIONS
     if max(spaces_of(variances.structure.sizes, finest), key=len) not in variances.of:
@@ -237,6 +243,7 @@ def nearest_children(
     totals = level.parents.reshape(len(level.parents), -1).sum(axis=1)
     integers = np.zeros(level.estimates.shape, np.int64)
     nearest = np.zeros(level.estimates.shape)
+    # An only child has the table of its parent.
     only = np.flatnonzero((totals > 0) & (level.fan == 1))
     integers[level.families[only]] = level.parents[only]
     nearest[level.families[only]] = level.parents[only]

@@ -136,6 +136,8 @@ def project(
     """Return the non-negative tables nearest to the estimates; parameters as `nearest_tables`."""
     step = _step(precisions)
     exists = np.asarray(possible.any(axis=tuple(range(possible.ndim - 2))))
+    # The space of all attributes, if it is measured. Spaces that only finest tables measure share
+    # its precision.
     rest = max(precisions, key=len)
     pulls = {
         space: _Pull.of(precision, step, exists, has_sums=sums is not None)
@@ -189,6 +191,8 @@ class _Pull:
         weight = np.where(known, 1.0, finite / (finite + step))
         if not has_sums:
             return cls(weight, None)
+        # A missing sum is divided by variance: less precise children take more. Exact children take
+        # nothing.
         share = np.where(exists & ~known, 1.0 / (finite + step), 0.0)
         whole = _sum(share, 0)
         return cls(weight, np.divide(share, whole, out=np.zeros_like(share), where=whole > 0))
@@ -215,6 +219,7 @@ def _step(precisions: Precisions) -> Floats:
     finite = np.isfinite(every) & (every > 0)
     least = np.where(finite, every, np.inf).min(axis=0)
     most = np.where(finite, every, 0.0).max(axis=0)
+    # Two roots and not the root of the product, which could overflow or underflow.
     step: Floats = np.sqrt(np.where(most > 0, least, 1.0)) * np.sqrt(np.where(most > 0, most, 1.0))
     return step
 
@@ -226,6 +231,8 @@ def _sum(x: Floats, axis: int) -> Floats:
     if x.size < _SMALL:  # one call, which stores all running sums, instead of one for each entry
         running: Floats = np.add.accumulate(x, axis=axis)
         return running[_index(axis, -1)]
+    # A loop of whole slices: NumPy's own sum uses pairs and vector registers, so that its order
+    # differs between machines.
     total: Floats = x[_index(axis, 0)] + x[_index(axis, 1)]
     for at in range(2, x.shape[axis]):
         total += x[_index(axis, at)]

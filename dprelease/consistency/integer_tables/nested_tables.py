@@ -199,6 +199,7 @@ def _solve_each_cell(level: Level, table: Table, *, composed: bool) -> Whole:
         z = composed_totals(flat, parents, level.families)[:, None]
     totals = level.margin(level.parents, table)[:, 0]
     integers = np.zeros(z.shape, np.int64)
+    # Cells that are 0 at the parent are 0 at all children, which is the start value.
     parent, cell = np.nonzero(totals * (level.fan > 0)[:, None])
     for problems in similar_problems(level.fan[parent]):
         for batch in batches(problems, int(level.fan[parent[problems]].max())):
@@ -277,6 +278,7 @@ def roots(level: Level, chain: list[Table], exact: set[Table], zeros: NDArray[np
         valid = level.margin(possible, table, coarser_table) > 0
         if exactly:
             x = z >> level.bits
+            # A shift rounds down, so a number that is not whole differs after shifting back.
             if (x << level.bits != z).any() or (x < 0).any() or x[~valid].any():
                 raise ValueError("exact tables contradict the structural zeros")
         elif integers is None:

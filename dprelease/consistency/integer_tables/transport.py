@@ -66,6 +66,7 @@ def _project_to_margins(z: Whole, rows: Whole, columns: Whole, bits: int) -> Who
     excluded = -(1 << 60)
     shifted = np.where(is_open, z, excluded)
     entries = (rows > 0).sum(axis=1) + (columns > 0).sum(axis=1)  # without padding
+    # Every quotient is rounded down, so a sum may stay below its target by a unit for each entry.
     tolerance = np.maximum(1 << max(0, bits - _FRACTION_BITS - 2), entries)
     unfinished = np.arange(len(z))  # each problem stops independently, by its own margins
     for _ in range(_MAX_ROUNDS):
@@ -101,6 +102,7 @@ def _newton_shifts(y: Whole, axis: int, target: Whole) -> Whole:
 def repair_margins(y: Whole, rows: Whole, columns: Whole) -> Whole:
     """Return `y`, cut and filled so that it has exactly these margins."""
     for axis, target in ((1, columns), (2, rows)):
+        # Cuts the end of a row or column that is too large, and leaves all others as they are.
         running = np.minimum(np.cumsum(y, axis=axis), np.expand_dims(target, axis))
         y = np.diff(running, axis=axis, prepend=0)
     missing_rows = rows - y.sum(axis=2)
@@ -164,6 +166,8 @@ def _entries_rounded_up(column_mate: Whole, differences: Whole) -> Mask:
         lower = np.minimum(label, label[step])
         if (lower == label).all():
             break
+        # Each turn doubles the reach of `step`, so that a cycle of n entries takes log2(n) turns
+        # and no search.
         label, step = lower, step[step]
     first = label < label[here ^ 1]  # one half of each cycle: it has the cycle's first entry
     cycle = np.minimum(label, label[here ^ 1])

@@ -101,6 +101,8 @@ class Design:
             for table in tables:
                 exact[level] |= [set(space) <= set(table) for space in self.spaces]
         measured = (self.precision[:, :, shares > 0] > 0).any(axis=2)
+        # Noise adds nothing to what is known exactly, and its precision beside infinity would be
+        # undefined.
         return Sources(measured & ~exact, exact)
 
     def coefficients(self, table: Table) -> Floats:

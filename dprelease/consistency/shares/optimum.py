@@ -51,10 +51,7 @@ _LIMIT_MARGIN = (
 )
 _PENALTY = 1e3  # of a violated limit, in parts of the objective
 _LARGE_TREE = 250  # classes of areas, from which the search starts on an averaged tree
-_LEAST_SHARE = (
-    1e-8  # the least share: tables that it alone determines have variances up to 1 / _TINY, of
-)
-# which floats still leave eight digits
+_LEAST_SHARE = 1e-8  # what it alone determines has variances up to 1e8, of which 8 digits are left
 _LEAST_SCALED_SHARE = 1e-6  # shares below it count as much as this when steps are scaled
 
 
@@ -139,6 +136,7 @@ def best_shares(design: Design, aim: Aim) -> tuple[EvaluatedShares, float]:
             break
         shares = relative.improve(here.shares, _ACCURACY * 0.1**turn)
         here = evaluate_shares(design, aim, shares)
+        # A round may be worse, because it knows only some of the areas with limits.
         best = min(best, here, key=lambda one: one.merit)
     return best, bound
 
@@ -182,6 +180,7 @@ class RelativeRows:
         y = np.maximum(found.x[:-1], 0.0)
         y[self.raised] /= y[self.raised].sum()
         h = float(y @ r)
+        # Valid for any y >= 0, so that it does not matter how well the linear program was solved.
         return largest * (h * h / float((y @ falls).max()) - float(y @ charges))
 
     def improve(self, shares: Floats, accuracy: float) -> Floats:

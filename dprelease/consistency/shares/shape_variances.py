@@ -156,6 +156,7 @@ def unknown(shape: Shape, sources: Sources) -> Unknown:
     final = [below[0]]
     for level in range(1, shape.levels):
         parents = shape.parents[level - 1]
+        # An averaged tree may have a fraction of a child, so numbers are compared with a tolerance.
         alone = np.abs(children[level - 1][parents] - 1) < 1e-9
         final.append(below[level] & (final[-1][parents] | ~alone))
     return Unknown(below, children, final)

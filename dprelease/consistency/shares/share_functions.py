@@ -51,6 +51,7 @@ def values_and_slopes(design: Design, rows: Sequence[Row], shares: Floats) -> tu
         found = _select(design, rows, final).reshape(len(rows), levels, -1)
         found *= coefficients[:, None, some]
         values += found[:, 0].real.sum(axis=1)
+        # The step was relative, and a precision of 0 has no share to change it.
         relative = found.imag / _STEP / np.where(precisions > 0, precisions, np.inf)
         slopes += relative.reshape(len(rows), -1) @ by_share.reshape(-1, len(shares))
     return values, slopes

@@ -76,6 +76,7 @@ class Allocation:
         greatest = max(self.parts.values(), default=0.0) * _FLOAT_ERROR_FACTOR
         if greatest <= 0:
             return Fraction(0)
+        # Few digits, because a plan records the number, and upward, because it is a promise.
         digits = 20 - math.frexp(greatest)[1]
         return Fraction(math.ceil(math.ldexp(greatest, digits))) / Fraction(2) ** digits
 
@@ -220,6 +221,7 @@ def _round_to_binary_digits(shares: Floats, digits: int) -> Floats:
     scaled = np.ldexp(shares / shares.sum(), digits)
     units = np.floor(scaled)
     left = int(2.0**digits - units.sum())
+    # The sum stays exactly 1: rounding each share alone could spend more than the budget.
     units[np.argsort(units - scaled, kind="stable")[:left]] += 1
     found: Floats = np.ldexp(units, -digits)
     return found
