@@ -24,9 +24,8 @@ from flint import arb, ctx
 
 from dprelease.errors import Place
 from dprelease.mechanisms.base import LARGEST_CENTER, QUANTILE_ERROR, RealQuantileMechanism
-from dprelease.mechanisms.common.shape import DEBIAS, ShapeParameter
 from dprelease.mechanisms.common.variance_bounds import PRECISION, geometric_moments, upper_fraction
-from dprelease.mechanisms.randomizer import ONE_STEP, AutoRule
+from dprelease.mechanisms.randomizer import DEBIAS, ONE_STEP, AutoRule, ShapeParameter
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Floats
 from dprelease.privacy.losses.two_sided_exponential import ExponentialLoss

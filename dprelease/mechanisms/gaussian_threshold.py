@@ -34,9 +34,8 @@ from typing import ClassVar, Self
 
 from dprelease.errors import Place
 from dprelease.mechanisms.base import parse_shape_number
-from dprelease.mechanisms.common.shape import ShapeParameter
 from dprelease.mechanisms.discrete_gaussian import DiscreteGaussian
-from dprelease.mechanisms.randomizer import LARGEST_SCALE, LEAST_SCALE, ONE_STEP
+from dprelease.mechanisms.randomizer import LARGEST_SCALE, LEAST_SCALE, ONE_STEP, ShapeParameter
 from dprelease.numerics.balls import float_upper_bound
 from dprelease.numerics.lattice import largest_true
 from dprelease.numerics.rounding import round_down

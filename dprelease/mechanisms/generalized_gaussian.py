@@ -27,8 +27,8 @@ import numpy as np
 from flint import arb, ctx
 
 from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantileMechanism
-from dprelease.mechanisms.common.shape import ShapeParameter
 from dprelease.mechanisms.common.variance_bounds import log_concave_variance_bound
+from dprelease.mechanisms.randomizer import ShapeParameter
 from dprelease.numerics import power_tail
 from dprelease.numerics.balls import LEAST_FLOAT, ball, float_upper_bound
 from dprelease.numerics.lattice import Flags

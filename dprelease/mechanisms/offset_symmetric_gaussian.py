@@ -26,9 +26,8 @@ from dprelease.mechanisms.base import (
     SymmetricQuantileMechanism,
     normal_relative_drop,
 )
-from dprelease.mechanisms.common.shape import ShapeParameter
 from dprelease.mechanisms.common.variance_bounds import log_concave_variance_bound
-from dprelease.mechanisms.randomizer import AutoRule
+from dprelease.mechanisms.randomizer import AutoRule, ShapeParameter
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Floats
 from dprelease.numerics.normal_tail import normal_quantile

@@ -29,8 +29,7 @@ from flint import arb
 
 from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms.base import SymmetricMechanism
-from dprelease.mechanisms.common.shape import ShapeParameter
-from dprelease.mechanisms.randomizer import ONE_STEP
+from dprelease.mechanisms.randomizer import ONE_STEP, ShapeParameter
 from dprelease.mechanisms.staircase import ERROR_MEASURES, Staircase
 from dprelease.numerics import whole_masses
 from dprelease.numerics.balls import ball, float_upper_bound

@@ -19,8 +19,7 @@ import numpy as np
 from flint import arb
 
 from dprelease.errors import Place
-from dprelease.mechanisms.common.shape import ShapeParameter
-from dprelease.mechanisms.randomizer import ONE_STEP, Randomizer
+from dprelease.mechanisms.randomizer import ONE_STEP, Randomizer, ShapeParameter
 from dprelease.numerics.balls import ball
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Flags, Floats, Integers

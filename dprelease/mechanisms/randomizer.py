@@ -10,10 +10,34 @@ from typing import ClassVar, NoReturn, Self
 import numpy as np
 
 from dprelease.errors import BudgetError, Place
-from dprelease.mechanisms.common.shape import ShapeParameter
 from dprelease.numerics.rounding import exact
 from dprelease.privacy.loss import PrivacyLoss
 from dprelease.privacy.unit import Move, Sensitivity
+
+# Shape parameters that a release file may declare for a mechanism.
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeParameter:
+    """One shape parameter of a mechanism, as written in a release file.
+
+    `choices` are the allowed texts of a parameter that is not a number. `in_units` is whether the
+    parameter is a length in the unit of the column, which the plan converts to steps.
+    """
+
+    name: str
+    meaning: str
+    admissible: str
+    choices: tuple[str, ...] = ()
+    in_units: bool = False
+
+
+DEBIAS = ShapeParameter(
+    "debias",
+    "whether the mean of the noise, to the nearest step, is taken away (the default)",
+    "true or false",
+    choices=("true", "false"),
+)
 
 LEAST_SCALE, LARGEST_SCALE = 1e-3, 2.0**50
 """Smallest and largest admissible scale; some mechanisms admit only a part of this range."""

@@ -28,8 +28,7 @@ from flint import arb, ctx
 
 from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms.base import QUANTILE_ERROR, SymmetricQuantileMechanism
-from dprelease.mechanisms.common.shape import ShapeParameter
-from dprelease.mechanisms.randomizer import LARGEST_SCALE, ONE_STEP
+from dprelease.mechanisms.randomizer import LARGEST_SCALE, ONE_STEP, ShapeParameter
 from dprelease.numerics.balls import ball, float_upper_bound
 from dprelease.numerics.rounding import round_up
 from dprelease.privacy.loss import Floats, Pieces, PrivacyLoss, epsilon_lower_bound

@@ -27,8 +27,7 @@ import numpy as np
 from flint import arb, ctx
 
 from dprelease.mechanisms.base import SymmetricQuantileMechanism, interval_upper_float
-from dprelease.mechanisms.common.shape import ShapeParameter
-from dprelease.mechanisms.randomizer import AutoRule
+from dprelease.mechanisms.randomizer import AutoRule, ShapeParameter
 from dprelease.numerics import stable
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Floats

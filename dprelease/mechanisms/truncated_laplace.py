@@ -34,8 +34,13 @@ from dprelease.mechanisms.base import (
     RealQuantileMechanism,
     parse_shape_number,
 )
-from dprelease.mechanisms.common.shape import DEBIAS, ShapeParameter
-from dprelease.mechanisms.randomizer import LARGEST_SCALE, LEAST_SCALE, ONE_STEP
+from dprelease.mechanisms.randomizer import (
+    DEBIAS,
+    LARGEST_SCALE,
+    LEAST_SCALE,
+    ONE_STEP,
+    ShapeParameter,
+)
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Floats
 from dprelease.numerics.quadrature import Moments, moments_of_density, moments_of_tails

@@ -14,8 +14,7 @@ import numpy as np
 from flint import arb
 
 from dprelease.errors import BudgetError
-from dprelease.mechanisms.common.shape import ShapeParameter
-from dprelease.mechanisms.randomizer import Randomizer
+from dprelease.mechanisms.randomizer import Randomizer, ShapeParameter
 from dprelease.numerics.balls import ball
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Integers
