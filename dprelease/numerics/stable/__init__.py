@@ -1,8 +1,8 @@
 """The symmetric alpha-stable distribution, with the characteristic function exp(-|t|^alpha).
 
 The stability alpha lies in [1, 2]. `stable_tables` computes fast functions from tables, whose nodes
-come from a contour integral without cancellation. `stable_balls` computes rigorous balls, `series`
-the asymptotic series of the tails, and `slope` a bound of the slope of the log density.
+come from a contour integral without cancellation. `stable_balls` computes rigorous balls
+and the asymptotic series of the tails, and `slope` a bound of the slope of the log density.
 """
 
 from dprelease.numerics.stable.slope import central_log_slope_bound

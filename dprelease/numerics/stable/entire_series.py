@@ -6,10 +6,10 @@ pdf(x)          = sum over k >= 0 of (-1)^k c_k x^(2k),
 1/2 - sf(x)     = sum over k >= 0 of (-1)^k c_k x^(2k + 1) / (2k + 1).
 
 Terms first grow and cancel, so precision grows with x; far from 0, the asymptotic series of
-`series.py` is faster. With z = (2k + 1) / alpha and d = 2 / alpha, Gamma is log-convex, so Gamma(z
-+ d) <= Gamma(z) z (z + 1)^(d - 1). So a term is at most q_k times the term before it, with q_k =
-(z + 1)^(d - 1) x^2 / (alpha (2k + 2)), which falls with k. Behind a term with q_k <= 1/2, the rest
-is at most twice the first omitted term.
+`stable_balls.py` is faster. With z = (2k + 1) / alpha and d = 2 / alpha, Gamma is log-convex, so
+Gamma(z + d) <= Gamma(z) z (z + 1)^(d - 1). So a term is at most q_k times the term before it, with
+q_k = (z + 1)^(d - 1) x^2 / (alpha (2k + 2)), which falls with k. Behind a term with q_k <= 1/2, the
+rest is at most twice the first omitted term.
 
 The source of the series is Zolotarev 1986, "One-dimensional stable distributions", section 2.4.
 """

@@ -24,7 +24,7 @@ import numpy as np
 
 from dprelease.numerics.lattice import Floats
 from dprelease.numerics.quadrature import gauss_points
-from dprelease.numerics.stable import series
+from dprelease.numerics.stable.stable_balls import float_coefficients
 
 VERTICAL_POINTS, HORIZONTAL_POINTS = 64, 112
 """Numbers of Gauss points on the vertical and on the horizontal part of the path."""
@@ -370,7 +370,7 @@ def _tables_of_alpha(alpha: float) -> _StableTables:
         )
         for values in density_and_tail(alpha, np.expm1(s).ravel())
     )
-    coefficients = tuple(series.float_coefficients(alpha, SERIES_TERMS))
+    coefficients = tuple(float_coefficients(alpha, SERIES_TERMS))
     return _StableTables(alpha, start, log_density, log_tail, coefficients)
 
 

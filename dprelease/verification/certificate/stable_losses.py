@@ -218,7 +218,7 @@ class StableLosses:
         """Return an r(x) that falls with x: p(x) is its first tail term, times 1 - r to 1 + r.
 
         The rest of the series behind its first term is Gamma(2 alpha + 1) / (2 pi) (x sin(pi / (2
-        alpha)))^(-2 alpha - 1); see `numerics/stable/series.py`.
+        alpha)))^(-2 alpha - 1); see `numerics/stable/stable_balls.py`.
         """
         alpha, at = arb(self.alpha), ball(x)
         first = (alpha + 1).gamma() * (alpha / 2).sin_pi() / arb.pi() * at ** (-alpha - 1)
