@@ -14,8 +14,12 @@ from scipy.optimize import linprog
 from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.optimal import LARGEST_SHIFT, Optimal, least_error
-from dprelease.numerics import whole_masses
-from dprelease.numerics.least_noise import solve
+from dprelease.numerics.least_noise import (
+    hockey_stick_divergence,
+    parse_masses,
+    rational_exp,
+    solve,
+)
 from dprelease.privacy.event import Event
 from dprelease.privacy.unit import Move, Sensitivity
 from tests.mechanisms.laws import hockey_sticks
@@ -101,7 +105,7 @@ def test_guarantee_holds_exactly_for_every_shift(
 ) -> None:
     """Both directions and every k, in rational arithmetic, with a factor below exp(epsilon)."""
     law = designed(epsilon, delta, shift, measure)
-    factor = 1 / whole_masses.rational_exp(-Fraction(epsilon))
+    factor = 1 / rational_exp(-Fraction(epsilon))
     masses = dict(enumerate(law.masses))
     total = sum(masses.values()) * 2 - masses[0]
     for s in {1, shift // 2, shift - 1, shift} - {0}:
@@ -167,7 +171,7 @@ def test_delta_curve_is_exact(shift: int) -> None:
 def test_recorded_probabilities_survive_json() -> None:
     law = designed(1.0, 1e-9, 64)
     text = dict(law.parameters)["masses"]
-    assert whole_masses.parse_masses(text) == law.masses
+    assert parse_masses(text) == law.masses
     assert len(text) < 2000
     event = Event("q", "c", "optimal", law.parameters, one_move(64))
     back = Event.from_json(json.loads(json.dumps(event.to_json())))
@@ -205,8 +209,8 @@ def test_bad_parameters_are_refused() -> None:
 def test_wrong_shifts_fail_the_proof() -> None:
     """A law for a shift of 4 does not pass for one of 5, nor with one mass more at its end."""
     law = designed(1.0, 1e-6, 4)
-    factor = 1 / whole_masses.rational_exp(Fraction(-1))
-    assert whole_masses.hockey_stick_divergence(law.masses, factor, 4) <= Fraction(1e-6)
-    assert whole_masses.hockey_stick_divergence(law.masses, factor, 5) > Fraction(1e-6)
+    factor = 1 / rational_exp(Fraction(-1))
+    assert hockey_stick_divergence(law.masses, factor, 4) <= Fraction(1e-6)
+    assert hockey_stick_divergence(law.masses, factor, 5) > Fraction(1e-6)
     cut = law.masses[:-6]
-    assert whole_masses.hockey_stick_divergence(cut, factor, 4) > Fraction(1e-6)
+    assert hockey_stick_divergence(cut, factor, 4) > Fraction(1e-6)
