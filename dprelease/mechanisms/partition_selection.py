@@ -22,8 +22,7 @@ from dprelease.errors import Place
 from dprelease.mechanisms.randomizer import ONE_STEP, Randomizer, ShapeParameter
 from dprelease.numerics.balls import ball
 from dprelease.numerics.entropy import BitSource
-from dprelease.numerics.lattice import Flags, Floats, Integers
-from dprelease.numerics.lazy_uniform import LazyUniform
+from dprelease.numerics.lattice import Flags, Floats, Integers, LazyUniform
 from dprelease.numerics.rounding import round_down
 from dprelease.privacy.losses.pure import ApproximateLoss
 from dprelease.privacy.unit import Sensitivity

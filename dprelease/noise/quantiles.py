@@ -12,8 +12,7 @@ from dprelease.exact.results.true_table import DenseProfile, Profile
 from dprelease.mechanisms.selection.exponential import NEGLIGIBLE_EXPONENT, Exponential
 from dprelease.mechanisms.selection.selection import ScoreRuns
 from dprelease.numerics.entropy import BitSource
-from dprelease.numerics.lattice import Integers
-from dprelease.numerics.lazy_uniform import LazyUniform
+from dprelease.numerics.lattice import Integers, LazyUniform
 from dprelease.planning.quantile_target import RankTarget, rank_shift
 from dprelease.query.aggregates.quantile import Quantile
 

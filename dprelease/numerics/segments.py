@@ -39,13 +39,13 @@ from dprelease.numerics.lattice import (
     Floats,
     IntegerDistribution,
     Integers,
+    LazyUniform,
     certain_floor,
     locate_exactly,
     quantiles_of_both_tails,
     tails_of_words,
     wrap_or_saturate,
 )
-from dprelease.numerics.lazy_uniform import LazyUniform
 
 QUANTILE_BITS = 18
 """The typical error of a quantile is at most 2**-18 of a step, or of the width of a segment."""

@@ -16,7 +16,7 @@ from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.selection.exponential import Exponential
 from dprelease.mechanisms.selection.selection import ScoreRuns, Selection
-from dprelease.numerics.lazy_uniform import LazyUniform
+from dprelease.numerics.lattice import LazyUniform
 from tests.replay import Keyed, OutOfBits, Replay
 from tests.two_arm import ERROR_RATE
 

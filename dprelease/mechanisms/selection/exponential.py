@@ -19,8 +19,7 @@ from flint import arb
 from dprelease.mechanisms.selection.selection import ScoreRuns, Selection, one_run_per_candidate
 from dprelease.numerics.balls import ball
 from dprelease.numerics.entropy import BitSource
-from dprelease.numerics.lattice import Flags, Floats, Integers
-from dprelease.numerics.lazy_uniform import LazyUniform
+from dprelease.numerics.lattice import Flags, Floats, Integers, LazyUniform
 
 FLOAT_ERROR = 2.0**-43
 """Bound on the relative error of a float weight; its exponent, below 64, has an error of 2**-46."""

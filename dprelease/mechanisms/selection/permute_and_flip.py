@@ -20,8 +20,7 @@ from flint import arb
 
 from dprelease.mechanisms.selection.selection import Selection
 from dprelease.numerics.entropy import BitSource
-from dprelease.numerics.lattice import Flags, Floats, Integers
-from dprelease.numerics.lazy_uniform import LazyUniform
+from dprelease.numerics.lattice import Flags, Floats, Integers, LazyUniform
 
 FLOAT_ERROR = 2.0**-40
 """Conservative bound on the relative error of a computed probability above 2**-62."""
