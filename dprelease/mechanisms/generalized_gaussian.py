@@ -365,7 +365,7 @@ def _upper_loss_shares(p: Floats, q: Floats, low: Floats, high: Floats) -> Float
     The rest gets the loss `low`, and the Q probability of the interval stays the same.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        # This is `_upper_point_parts` of `privacy.dominating`, for ends that are no points of a
+        # This is `_upper_point_parts` of `privacy.grid`, for ends that are no points of a
         # grid.
         share = (1.0 - np.exp(low) * q / p) / -np.expm1(low - high)
     return np.clip(np.nan_to_num(share, nan=1.0), 0.0, 1.0)

@@ -14,8 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from dprelease.numerics.rounding import round_down, round_up
-from dprelease.privacy.dominating import LOSS_ERROR, move_grid, slot_grid
-from dprelease.privacy.grid import Grid
+from dprelease.privacy.grid import LOSS_ERROR, Grid, move_grid, slot_grid
 from dprelease.privacy.priced_vector import PricedVector, VectorCount, count_equal_vectors
 from dprelease.privacy.renyi import rho_of, zcdp_epsilon
 from dprelease.privacy.unit import Move

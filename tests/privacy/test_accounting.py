@@ -16,14 +16,14 @@ from dprelease.mechanisms import registry
 from dprelease.mechanisms.optimal import Optimal
 from dprelease.privacy.accounting import ROUGH, Composer, epsilon_at, pure_epsilon
 from dprelease.privacy.calibrate import TOLERANCE, approximate_factor, improved_factor, least_factor
-from dprelease.privacy.dominating import (
+from dprelease.privacy.grid import (
     LOSS_ERROR,
+    Grid,
     grid_of,
     move_grid,
     pointwise_largest,
     slot_grid,
 )
-from dprelease.privacy.grid import Grid
 from dprelease.privacy.losses.normal import normal_delta
 from dprelease.privacy.priced_vector import PricedVector
 from dprelease.privacy.unit import Move, Neighbours, PrivacyUnit, Sensitivity
