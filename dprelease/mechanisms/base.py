@@ -52,7 +52,7 @@ class Mechanism(Randomizer):
 
         Such shares exist only if a sum of independent variables of this noise family, before
         rounding, belongs to the same noise family. The sum of rounded shares differs from the
-        rounded sum, and `privacy/rounded_shares.py` bounds the difference for stable noise.
+        rounded sum, and `privacy/losses/stable.py` bounds the difference for stable noise.
 
         Raises ValueError if `parties` is below 1. Raises BudgetError: DP-FED-001 if no such shares
         exist, and DP-MECH-001 if the scale of a share can't be certified.

@@ -10,7 +10,7 @@ Source     Zawacki and Abed, "The symmetric alpha-stable privacy mechanism": The
            Corollary 27 is 2 ln(D / scale).
 Sums       Before rounding, sums of stable noise are stable noise: if n parties each add noise with
            the scale `scale` n^(-1/alpha), the sum is the declared noise.
-           `privacy/rounded_shares.py` bounds the privacy cost of rounding every share.
+           `privacy/losses/stable.py` bounds the privacy cost of rounding every share.
 Units      q, Y and scale in steps.
 """
 

@@ -23,7 +23,7 @@ from dprelease.planning.largest_totals import too_large_total_errors
 from dprelease.planning.plan import PlaceOfColumn, Plan, PlannedColumn, make_plan
 from dprelease.privacy.event import Event
 from dprelease.privacy.guarantee import Guarantee
-from dprelease.privacy.rounded_shares import rounding_exponent
+from dprelease.privacy.losses.stable import rounding_exponent
 from dprelease.privacy.unit import Sensitivity
 from dprelease.query.forms.single_part import MEASURED
 from dprelease.query.measurement import Measurement

@@ -23,12 +23,11 @@ from dprelease.exact.results.true_table import ExactTable
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.gaussian import Gaussian
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
-from dprelease.noise.noise_shares import noised_messages
+from dprelease.noise.noised_vectors import noised_messages
 from dprelease.numerics import stable
 from dprelease.numerics.lattice import LIMIT, exact_draw, sample
 from dprelease.planning.federated_plan import prepare_federated
-from dprelease.privacy.losses.stable import largest_loss
-from dprelease.privacy.rounded_shares import log_slope_bound, rounding_exponent
+from dprelease.privacy.losses.stable import largest_loss, log_slope_bound, rounding_exponent
 from dprelease.release.run_options import with_party
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration

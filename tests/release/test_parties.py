@@ -20,14 +20,13 @@ from dprelease.documents.encoding import sha256, sha256_of
 from dprelease.errors import BudgetError
 from dprelease.exact.results.true_table import ExactTable
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
-from dprelease.noise.noise_shares import noised_messages
+from dprelease.noise.noised_vectors import noised_messages
 from dprelease.numerics import stable
 from dprelease.numerics.lattice import LIMIT, sample
 from dprelease.planning.calibration import make_accounting_input
 from dprelease.planning.federated_plan import FederatedPlan, ShareColumn, prepare_federated
 from dprelease.planning.guarantees import guarantee_of
-from dprelease.privacy.losses.stable import largest_loss
-from dprelease.privacy.rounded_shares import rounding_exponent
+from dprelease.privacy.losses.stable import largest_loss, rounding_exponent
 from dprelease.schema.load import read_declaration
 from dprelease.verification.verify import verify
 from tests.covering import thinned

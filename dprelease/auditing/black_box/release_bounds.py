@@ -33,8 +33,7 @@ from dprelease.auditing.exact_pairs import Side, exact_sides
 from dprelease.auditing.pairs import Pair
 from dprelease.auditing.stage import AuditedRelease, EngineFailure
 from dprelease.documents.audit_record import EpsilonBound, UntestedPart
-from dprelease.noise.noise_shares import noised_messages
-from dprelease.noise.noised_records import perturb_records
+from dprelease.noise.noised_vectors import noised_messages, perturb_records
 from dprelease.numerics.lattice import Integers
 from dprelease.numerics.rounding import round_up
 from dprelease.planning.calibration import make_accounting_input
@@ -42,7 +41,7 @@ from dprelease.planning.federated_plan import NOISE_FRACTION, FederatedPlan, Sha
 from dprelease.planning.local_plan import LocalColumn, LocalPlan
 from dprelease.planning.plan import Plan
 from dprelease.privacy.accounting import epsilon_at
-from dprelease.privacy.rounded_shares import rounding_exponent
+from dprelease.privacy.losses.stable import rounding_exponent
 from dprelease.query.resolve import Query
 
 DRAWS = 10**6
@@ -214,7 +213,7 @@ def _questions_about_trust(
 
 
 def _claim_of_share(share: ShareColumn, trust: Trust) -> Claim:
-    """Return the claim about the sums of one measurement, as in `privacy/rounded_shares.py`."""
+    """Return the claim about the sums of one measurement, as in `privacy/losses/stable.py`."""
     mechanism, delta = share.sum_law(trust.honest), trust.guarantee.delta
     alone = epsilon_at(
         [make_accounting_input(mechanism, share.fine_sensitivity)], delta * NOISE_FRACTION
