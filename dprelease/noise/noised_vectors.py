@@ -1,4 +1,4 @@
-"""Add noise to vectors, which have one true value for each cell."""
+"""Add noise to true values: of cells, of the shares of a party, and of single records."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dprelease.exact.results.true_records import ExactRecords
 from dprelease.exact.results.true_table import ExactTable
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.common.invariant import Invariant
-from dprelease.numerics.entropy import BitSource, Entropy
+from dprelease.mechanisms.randomized_response import RandomizedResponse
+from dprelease.numerics.entropy import BitSource, Entropy, random_order
 from dprelease.numerics.lattice import CHUNK, LIMIT, Integers, sample
+from dprelease.planning.federated_plan import ShareColumn
+from dprelease.planning.local_plan import LocalColumn
 from dprelease.planning.plan import PlannedColumn
 
 
@@ -156,3 +160,59 @@ def _add_noise(true: Integers, mechanism: Mechanism, bits: BitSource) -> Integer
     np.clip(noise, 1 - LIMIT, LIMIT - 1, out=noise)
     noise += true
     return np.clip(noise, -LIMIT, LIMIT, out=noise)
+
+
+# The messages of one party, which are its true values plus its share of the noise.
+
+
+def noised_messages(
+    exact: ExactTable, columns: Sequence[ShareColumn], parties: int, bits: BitSource
+) -> dict[str, Integers]:
+    """Return the messages by column: true values in finer steps plus fresh noise, modulo 2^64.
+
+    The function clamps true values first, so that the sum over all parties can't overflow. It
+    clamps each cell separately, so that no person moves a cell farther than without clamping. It
+    never clamps noise, because the sum of all messages modulo 2^64 must depend only on the sum of
+    the integers.
+    """
+    vectors = {}
+    for column in columns:
+        name = column.measurement.name
+        noise = sample(column.law, exact.size, bits, modular=True).view(np.uint64)
+        reach = column.clamping_bound(parties)
+        true = np.clip(exact.vector(name), -reach, reach)
+        fine = true.view(np.uint64) * np.uint64(column.refined)
+        vectors[name] = (fine + noise).view(np.int64)
+    return vectors
+
+
+# Add noise to single records, or randomize their values, in random order.
+
+
+def perturb_records(
+    exact: ExactRecords, columns: Sequence[LocalColumn], bits: BitSource
+) -> dict[str, Integers]:
+    """Return the noised integers (n,) of each column of n records, by name.
+
+    An integer is a number of steps, or the position of a value in its declared list. The function
+    puts the records into random order, because a source may store them in the order of their
+    values; afterwards `exact` has the same order. Every record gets fresh and independent noise.
+    Noised numbers are clamped to +-2^62, which is post-processing. Noise is clamped one step
+    earlier, so that no sum exceeds 64 bits.
+    """
+    exact.reorder(random_order(exact.size, bits))
+    noisy = {}
+    for planned in columns:
+        mechanism, low = planned.mechanism, planned.column.low
+        # The privacy cost holds only for values within these bounds, so clamp them once more.
+        true = np.clip(exact.vector(planned.column.name), low, planned.column.high)
+        if isinstance(mechanism, RandomizedResponse):
+            noisy[planned.column.name] = mechanism.respond(true - low, bits) + low
+            continue
+        if not isinstance(mechanism, Mechanism):
+            raise TypeError("numbers of records get noise")
+        noise = sample(mechanism.noise_distribution, exact.size, bits)
+        np.clip(noise, 1 - LIMIT, LIMIT - 1, out=noise)
+        noise += true
+        noisy[planned.column.name] = np.clip(noise, -LIMIT, LIMIT, out=noise)
+    return noisy

@@ -20,7 +20,7 @@ from dprelease.documents.rehearsal_manifest import (
 from dprelease.documents.rehearsal_truth import ColumnErrors, truth_columns
 from dprelease.documents.release_metadata import ReleaseMetadata
 from dprelease.errors import BudgetError, DeclarationError, Place
-from dprelease.noise.noise_shares import noised_messages
+from dprelease.noise.noised_vectors import noised_messages
 from dprelease.planning.federated_plan import (
     FederatedPlan,
     ShareColumn,

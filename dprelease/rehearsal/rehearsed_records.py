@@ -12,7 +12,7 @@ from dprelease.documents.metadata import field_notes
 from dprelease.documents.rehearsal_manifest import ERRORS, rehearsal_record
 from dprelease.documents.rehearsal_truth import ColumnErrors
 from dprelease.documents.release_metadata import ReleaseMetadata
-from dprelease.noise.noised_records import perturb_records
+from dprelease.noise.noised_vectors import perturb_records
 from dprelease.planning.local_plan import LocalPlan, prepare_local
 from dprelease.rehearsal.record_comparison import (
     compare_records,

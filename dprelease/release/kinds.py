@@ -258,7 +258,7 @@ class PlannedMessages(_PlannedWithoutFamilies):
 
     def noised_table(self, name: str, engines: Engines, bits: BitSource) -> pa.Table:
         """Read the rows of a query, and return the messages of this party."""
-        from dprelease.noise.noise_shares import noised_messages
+        from dprelease.noise.noised_vectors import noised_messages
         from dprelease.tables.summed_messages import messages_to_arrow
 
         columns = self.plan.of_shares(name)
@@ -314,7 +314,7 @@ class PlannedRecords(_PlannedWithoutFamilies):
 
     def noised_table(self, name: str, engines: Engines, bits: BitSource) -> pa.Table:
         """Read the records of a part, and return them with noise."""
-        from dprelease.noise.noised_records import perturb_records
+        from dprelease.noise.noised_vectors import perturb_records
         from dprelease.tables.record_table import records_to_arrow
 
         (part,) = (part for part in self.plan.records if part.name == name)

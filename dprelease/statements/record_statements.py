@@ -1,7 +1,7 @@
 """Compile records to one SELECT over `dp_source`: a row for each stored record.
 
 The SELECT has no join, no filter and no grouping, because no value in a record may decide whether
-the record is included. `noise/noised_records.py` puts the records into random order. The SELECT
+the record is included. `noise/noised_vectors.py` puts the records into random order. The SELECT
 returns the keys of text columns as texts; the code that reads the rows finds their positions.
 """
 

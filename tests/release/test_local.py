@@ -26,7 +26,7 @@ from dprelease.ledger.ledger import Ledger
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
-from dprelease.noise.noised_records import perturb_records
+from dprelease.noise.noised_vectors import perturb_records
 from dprelease.numerics import stable
 from dprelease.numerics.lattice import sample
 from dprelease.planning.local_plan import prepare_local

@@ -25,8 +25,8 @@ from deltalake import write_deltalake
 import dprelease
 from dprelease.exact.results.true_records import ExactRecords
 from dprelease.mechanisms.randomized_response import RandomizedResponse
-from dprelease.noise import noised_records
-from dprelease.noise.noised_records import perturb_records
+from dprelease.noise import noised_vectors
+from dprelease.noise.noised_vectors import perturb_records
 from dprelease.numerics.entropy import BitSource
 from dprelease.planning.local_plan import LocalColumn, prepare_local
 from dprelease.release import execute
@@ -185,7 +185,7 @@ def test_source_order_is_not_published(store: str, tmp_path: Path) -> None:
 
 def test_published_source_order_is_found(tmp_path: Path) -> None:
     """The other arm: without reordering, positions reveal values."""
-    with mock.patch.object(noised_records, "random_order", source_order):
+    with mock.patch.object(noised_vectors, "random_order", source_order):
         tables = publish_columns(tmp_path, "sqlite")
     assert deviations(np.arange(ROWS), tables["people"]["income"]) > 2 * FAR
 
@@ -249,7 +249,7 @@ def test_unshuffled_sequences_are_not_exchangeable(tmp_path: Path) -> None:
     """Without reordering, the sequence reveals which record was stored first."""
     columns = small_plan(tmp_path)
     records = ((0, 0), (0, 1), (1, 1))
-    with mock.patch.object(noised_records, "random_order", source_order):
+    with mock.patch.object(noised_vectors, "random_order", source_order):
         assert sequences(records, columns) != sequences(records[::-1], columns)
 
 

@@ -19,7 +19,7 @@ Integers = NDArray[np.int64]
 class ExactRecords:
     """True records: for each column one vector of integers, in steps or positions of public values.
 
-    The values can't be printed, iterated, copied or pickled. Only `noise/noised_records.py` reads
+    The values can't be printed, iterated, copied or pickled. Only `noise/noised_vectors.py` reads
     them.
     """
 

@@ -22,7 +22,7 @@ from dprelease.auditing.black_box import (
 from dprelease.auditing.pairs import Pair
 from dprelease.auditing.stage import AuditedRelease
 from dprelease.documents.audit_record import EpsilonBound, UntestedPart
-from dprelease.noise import noise_shares, noised_records
+from dprelease.noise import noised_vectors
 from dprelease.planning.plan import PlannedColumn
 from dprelease.schema.load import read_declaration
 from dprelease.schema.release import PRIVATE_KEYS
@@ -277,12 +277,12 @@ def test_bounds_of_local_releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert all(one.holds for one in found)
     assert names(found) == {*release.worst, ("people", "")}
     assert max(one.bound / one.claimed for one in found if one.column == "city") > 0.85
-    draw = noised_records.sample
+    draw = noised_vectors.sample
 
     def less(law: Any, n: int, bits: Any) -> Any:
         return draw(law, n, bits) // 2
 
-    monkeypatch.setattr(noised_records, "sample", less)
+    monkeypatch.setattr(noised_vectors, "sample", less)
     assert ("people", "pay") in names([one for one in release.bounds("less") if not one.holds])
 
 
@@ -293,12 +293,12 @@ def test_bounds_of_federated_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert names(found) == {*release.worst, ("", "")}
     assert {one.mechanism for one in found} == {"sums, 2 honest", "sums, 1 honest"}
     assert max(one.bound / one.claimed for one in found) > 0.6
-    draw = noise_shares.sample
+    draw = noised_vectors.sample
 
     def less(law: Any, n: int, bits: Any, *, modular: bool) -> Any:
         return draw(law, n, bits, modular=modular) // 2
 
-    monkeypatch.setattr(noise_shares, "sample", less)
+    monkeypatch.setattr(noised_vectors, "sample", less)
     assert not all(one.holds for one in release.bounds("less"))
 
 
