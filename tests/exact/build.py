@@ -12,7 +12,7 @@ import pytest
 
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.results.true_table import DenseProfile, ExactTable
-from dprelease.noise.quantiles import quantile_runs
+from dprelease.noise.selections import quantile_runs
 from dprelease.planning.quantile_target import RankTarget
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.aggregates.quantile import Quantile

@@ -17,7 +17,7 @@ from dprelease.exact.duckdb import Engine
 from dprelease.exact.results.true_table import DenseProfile, ExactTable, Profile
 from dprelease.mechanisms.selection.exponential import Exponential
 from dprelease.noise.noised_vectors import perturb
-from dprelease.noise.quantiles import quantile_runs, select_quantiles
+from dprelease.noise.selections import quantile_runs, select_quantiles
 from dprelease.planning.plan import PlannedColumn, make_plan
 from dprelease.planning.quantile_target import RankTarget, least_rows_inside, rank_shift
 from dprelease.postprocess.quantile_order import quantile_steps
