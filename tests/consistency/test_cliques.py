@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from dprelease.consistency.family import integer_pieces, table_of_cliques
-from dprelease.consistency.integer_tables.cliques import cliques
-from dprelease.consistency.integer_tables.decisions import refinement
+from dprelease.consistency.integer_tables.decisions import cliques, refinement
 from dprelease.consistency.structure import NoiseMoments, Structure
 from dprelease.consistency.tree import Tree
 from dprelease.consistency.variances import Variances

@@ -14,8 +14,7 @@ from itertools import combinations
 import numpy as np
 
 from dprelease.consistency.algebra import Table
-from dprelease.consistency.integer_tables.cliques import Clique
-from dprelease.consistency.integer_tables.decisions import exact_tables
+from dprelease.consistency.integer_tables.decisions import Clique, exact_tables
 from dprelease.numerics.lattice import Flags, Integers
 from dprelease.postprocess.consistent.additivity import spans, unequal_sums
 from dprelease.postprocess.consistent.family_columns import FamilyColumn

@@ -12,8 +12,7 @@ import numpy as np
 from dprelease.consistency.algebra import Table
 from dprelease.consistency.estimates import FirstPass, Top, first_pass, top_estimates
 from dprelease.consistency.family import IntegerPiece, integer_tables_of_top, table_of_cliques
-from dprelease.consistency.integer_tables.cliques import Clique, cliques
-from dprelease.consistency.integer_tables.decisions import Refinement, refinement
+from dprelease.consistency.integer_tables.decisions import Clique, Refinement, cliques, refinement
 from dprelease.consistency.subtrees import PlacedSubtree
 from dprelease.consistency.variances import Variances
 from dprelease.numerics.lattice import Flags
