@@ -14,9 +14,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from dprelease.consistency.algebra import Table
+from dprelease.consistency.estimates import with_groups
 from dprelease.consistency.family import Cliques, integer_pieces, table_of_cliques
 from dprelease.consistency.fixed_point import FixedPointRangeError, Whole, value_bits
-from dprelease.consistency.group_changes import with_groups
 from dprelease.consistency.tree import Tree
 from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Floats

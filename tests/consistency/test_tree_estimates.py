@@ -18,9 +18,8 @@ from dprelease.consistency.algebra import (
     table_from_contrasts,
 )
 from dprelease.consistency.areas import Area, area_variances
-from dprelease.consistency.estimates import estimates_fit, first_pass, pieces
+from dprelease.consistency.estimates import estimates_fit, first_pass, pieces, with_groups
 from dprelease.consistency.fixed_point import FixedPointRangeError, value_bits
-from dprelease.consistency.group_changes import with_groups
 from dprelease.consistency.standard_errors import (
     cell_coefficients,
     final_variances_at,

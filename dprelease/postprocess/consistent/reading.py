@@ -21,9 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprelease.consistency.algebra import Table
-from dprelease.consistency.estimates import FirstPass, estimates_fit, first_pass, pieces
+from dprelease.consistency.estimates import (
+    FirstPass,
+    estimates_fit,
+    first_pass,
+    pieces,
+    with_groups,
+)
 from dprelease.consistency.fixed_point import FixedPointRangeError, value_bits
-from dprelease.consistency.group_changes import with_groups
 from dprelease.consistency.variances import Variances
 from dprelease.numerics.lattice import LIMIT, Integers
 from dprelease.postprocess.consistent.family_columns import FamilyColumn
