@@ -15,8 +15,7 @@ from dprelease.privacy.guarantee import Guarantee
 from dprelease.privacy.unit import Neighbours
 from dprelease.schema.load import Declaration
 from dprelease.schema.release_parts.limit_choice import ChosenLimits, LimitChoice
-from dprelease.system.entries import entries
-from dprelease.system.files import read_file
+from dprelease.system.files import entries, read_file
 from dprelease.system.json_text import MOST_BYTES, parse_json
 from dprelease.tables import formats
 

@@ -17,8 +17,7 @@ from dprelease.documents.file_records import listed_files
 from dprelease.errors import OutputError, RunState
 from dprelease.exact.scratch import folders_with_prefix
 from dprelease.system.deferred_signals import defer_signals
-from dprelease.system.entries import entries
-from dprelease.system.files import NotRegularFile, TooLarge, read_file, reason_of
+from dprelease.system.files import NotRegularFile, TooLarge, entries, read_file, reason_of
 from dprelease.system.forks import Maker
 from dprelease.system.json_text import MOST_BYTES, parse_json
 from dprelease.system.locks import Lock

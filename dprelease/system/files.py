@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
 OPEN_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -127,3 +127,38 @@ def reason_of(problem: OSError, otherwise: str = "the system refused") -> str:
     """Return the system's error message for use in a sentence, with a small first letter."""
     words = problem.strerror or otherwise
     return words[:1].lower() + words[1:]
+
+
+# List the entries of a folder of unknown content, and of its expected subfolders.
+
+
+def entries(
+    folder: Path, expected: Collection[str], closed: Callable[[Path], bool] = lambda _: False
+) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Yield the entries of a folder, with their relative names, in which "/" separates folders.
+
+    Instead of a subfolder that is part of an `expected` name, the function yields its entries. It
+    yields all other folders, links, and the folders for which `closed` returns True, as they are.
+    No file is opened.
+
+    Raises OSError if a folder can't be read.
+    """
+    parent_paths = {
+        name[: i + 1] for name in expected for i, sign in enumerate(name) if sign == "/"
+    }
+    folders_to_list = [(folder, "")]
+    while folders_to_list:
+        path, before = folders_to_list.pop()
+        with os.scandir(path) as scan:
+            for entry in scan:
+                name = before + entry.name
+                inside = f"{name}/"
+                below = Path(entry.path)
+                if (
+                    inside in parent_paths
+                    and entry.is_dir(follow_symlinks=False)
+                    and not closed(below)
+                ):
+                    folders_to_list.append((below, inside))
+                else:
+                    yield name, entry

@@ -20,8 +20,7 @@ from dprelease.errors.local_paths import check_paths
 from dprelease.errors.printable import count_text
 from dprelease.signatures.signers import read_signers
 from dprelease.signatures.sshsig import AUDITS
-from dprelease.system.entries import entries
-from dprelease.system.files import read_file, reason_of
+from dprelease.system.files import entries, read_file, reason_of
 from dprelease.system.json_text import MOST_BYTES
 from dprelease.verification.manifest_reader import AnyManifest, Rehearsal, read_any_manifest
 from dprelease.verification.report import Report, audit_problem, audit_text, declares_choices
