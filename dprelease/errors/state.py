@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 
-from dprelease.system.signal_propagation import reraise_handler_errors
+from dprelease.system.deferred_signals import reraise_handler_errors
 
 
 class State(Enum):

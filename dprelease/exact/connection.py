@@ -13,9 +13,8 @@ from dprelease.errors import DataError
 from dprelease.exact.reading.sources import escape_pattern
 from dprelease.exact.settings import Settings
 from dprelease.query import quoting
-from dprelease.system.deferred_signals import defer_signals
+from dprelease.system.deferred_signals import defer_signals, reraise_handler_errors
 from dprelease.system.forks import Maker, parent_only
-from dprelease.system.signal_propagation import reraise_handler_errors
 
 Config = dict[str, str | bool | int | float | list[str]]
 

@@ -45,8 +45,8 @@ from dprelease.statements.compiled_queries import (
 )
 from dprelease.statements.compiled_statements import CompiledQuery, KeyTable
 from dprelease.statements.compiler import KEPT_RELATION
+from dprelease.system.deferred_signals import reraise_handler_errors
 from dprelease.system.forks import Maker
-from dprelease.system.signal_propagation import reraise_handler_errors
 
 if TYPE_CHECKING:
     from dprelease.exact.bounding.shared_rows import HeldRows, SharedRows

@@ -34,7 +34,7 @@ from dprelease.statements.layers import JOINED, SOURCE
 from dprelease.statements.values.source_equality import (
     RELATION,
 )
-from dprelease.system.signal_propagation import reraise_handler_errors
+from dprelease.system.deferred_signals import reraise_handler_errors
 
 if TYPE_CHECKING:
     from dprelease.exact.postgres.server_link import Servers

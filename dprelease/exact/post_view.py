@@ -13,8 +13,8 @@ import duckdb
 from dprelease.errors import QueryError
 from dprelease.exact.connection import CONNECTION_OPTIONS, Config
 from dprelease.query.outer_sql.null_safe import SETTINGS, macros
+from dprelease.system.deferred_signals import reraise_handler_errors
 from dprelease.system.forks import Maker, parent_only
-from dprelease.system.signal_propagation import reraise_handler_errors
 
 if TYPE_CHECKING:
     import pandas as pd

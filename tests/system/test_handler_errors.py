@@ -22,7 +22,7 @@ from dprelease.exact.duckdb import Engine
 from dprelease.exact.post_view import run_statement
 from dprelease.exact.reading import streams
 from dprelease.schema.load import read_table
-from dprelease.system.signal_propagation import reraise_handler_errors
+from dprelease.system.deferred_signals import reraise_handler_errors
 from tests import processes
 from tests.release.build import SCHEMA
 from tests.system.test_forks import told_by_child

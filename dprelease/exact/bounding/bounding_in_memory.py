@@ -30,7 +30,7 @@ from dprelease.exact.results.true_table import Integers
 from dprelease.privacy.unit import PrivacyUnit
 from dprelease.statements.bounding import hash_part_sql
 from dprelease.statements.compiler import KEPT_RELATION
-from dprelease.system.signal_propagation import reraise_handler_errors
+from dprelease.system.deferred_signals import reraise_handler_errors
 
 # Give ids small numbers, so that data about ids can be stored in arrays.
 

@@ -19,7 +19,7 @@ from dprelease.exact.reading.store_copies import StoreCopies
 from dprelease.exact.settings import DEFAULT_SETTINGS, Settings
 from dprelease.query import quoting
 from dprelease.schema.load import Declared
-from dprelease.system.signal_propagation import reraise_handler_errors
+from dprelease.system.deferred_signals import reraise_handler_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa

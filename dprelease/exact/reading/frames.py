@@ -23,7 +23,7 @@ from dprelease.schema.load import Declared
 from dprelease.statements.values.lossy_types import may_lose_values
 from dprelease.statements.values.physical import OBJECTS, OF_OBJECTS, are_bytes
 from dprelease.statements.values.spelling import reads_integers
-from dprelease.system.signal_propagation import reraise_handler_errors
+from dprelease.system.deferred_signals import reraise_handler_errors
 
 if TYPE_CHECKING:
     import pandas as pd

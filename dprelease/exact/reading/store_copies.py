@@ -17,7 +17,7 @@ from dprelease.exact.settings import Settings
 from dprelease.schema.load import Declared
 from dprelease.schema.source_files import match_objects, problem_of_objects
 from dprelease.schema.source_types.source import Source
-from dprelease.system.signal_propagation import reraise_handler_errors
+from dprelease.system.deferred_signals import reraise_handler_errors
 from dprelease.system.stores import objects
 from dprelease.system.stores.address import WEB, StoreAddress
 from dprelease.system.stores.failure import Cause, StoreError

@@ -26,7 +26,7 @@ from dprelease.exact.results.vectors import LARGE_BATCH_ROWS
 from dprelease.schema.load import Declared
 from dprelease.schema.source_types.source_type import OTHER
 from dprelease.statements.values.source_equality import engine_collations
-from dprelease.system.signal_propagation import reraise_handler_errors
+from dprelease.system.deferred_signals import reraise_handler_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa

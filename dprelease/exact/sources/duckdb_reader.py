@@ -29,7 +29,7 @@ from dprelease.query import quoting
 from dprelease.schema.load import Declared
 from dprelease.schema.source_types.source import Source
 from dprelease.statements.values.source_equality import EXACT, engine_collations
-from dprelease.system.signal_propagation import reraise_handler_errors
+from dprelease.system.deferred_signals import reraise_handler_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa

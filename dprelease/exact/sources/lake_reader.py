@@ -57,7 +57,7 @@ from dprelease.query import quoting
 from dprelease.schema.load import Declared
 from dprelease.schema.source_types.source import Source
 from dprelease.schema.source_types.source_type import SourceType
-from dprelease.system.signal_propagation import reraise_handler_errors
+from dprelease.system.deferred_signals import reraise_handler_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa

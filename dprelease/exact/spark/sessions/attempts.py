@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from dprelease.errors import DataError, DpReleaseError, State
-from dprelease.system.signal_propagation import reraise_handler_errors
+from dprelease.system.deferred_signals import reraise_handler_errors
 
 Result = TypeVar("Result")
 
