@@ -14,8 +14,7 @@ from dprelease.exact.tallies import TallyingEngine, open_tallying_engine
 from dprelease.numerics.rounding import finite
 from dprelease.planning.kinds import kind_of
 from dprelease.planning.prepare import prepare
-from dprelease.profile.bounds import TriedLimit, try_limits
-from dprelease.profile.exact_sums import sums_under_limits, unlimited_sums
+from dprelease.profile.bounds import TriedLimit, sums_under_limits, try_limits, unlimited_sums
 from dprelease.profile.losses import LeftOutRows
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
