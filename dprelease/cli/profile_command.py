@@ -74,7 +74,7 @@ def profile(
                     refuse_as_source(declaration, path)  # the next run would read this file
             found = look(declaration, {}, state)
             if drawn is not None and plot is not None:
-                from dprelease.profile.picture import draw_limits
+                from dprelease.profile.private_file import draw_limits
 
                 draw_limits(found.bounds, drawn, plot.name)
             if written is None or output is None:
