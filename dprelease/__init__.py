@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         VerificationError,
     )
     from dprelease.planning.auto.single_mechanism import calibrate
-    from dprelease.profile.functions import profile_release
+    from dprelease.profile.look import profile_release
     from dprelease.rehearsal.rehearse import rehearse
     from dprelease.release.accounts import read_ledger
     from dprelease.release.api import Release, read_release
@@ -116,7 +116,7 @@ _HOMES = {
     "labelled": "dprelease.accessor.labelled_answers",
     "local_estimate": "dprelease.verification.after_publication.record_estimates",
     "plan": "dprelease.release.functions",
-    "profile_release": "dprelease.profile.functions",
+    "profile_release": "dprelease.profile.look",
     "read_ledger": "dprelease.release.accounts",
     "read_release": "dprelease.release.api",
     "rehearse": "dprelease.rehearsal.rehearse",
