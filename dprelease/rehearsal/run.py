@@ -99,7 +99,7 @@ def _other_mode(declaration: Declaration) -> Callable[[RehearsalRequest, StandIn
     """Return the function that rehearses local or federated releases; None for other releases."""
     kind = kind_of(declaration.spec)
     if kind is LOCAL:
-        from dprelease.rehearsal.rehearsed_records import rehearse_records
+        from dprelease.rehearsal.record_comparison import rehearse_records
 
         return rehearse_records
     if kind is FEDERATED:

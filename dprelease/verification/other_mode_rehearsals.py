@@ -24,6 +24,7 @@ from dprelease.rehearsal.record_comparison import (
     estimates_with_truth,
     record_errors,
     truth_column_names,
+    truth_files_of_records,
 )
 from dprelease.rehearsal.rehearsal_folder import truth_file
 from dprelease.rehearsal.rehearsed_parties import (
@@ -33,7 +34,6 @@ from dprelease.rehearsal.rehearsed_parties import (
     sum_table,
     truth_files_of_sums,
 )
-from dprelease.rehearsal.rehearsed_records import truth_files_of_records
 from dprelease.tables import formats
 from dprelease.verification.local_release import check_local
 from dprelease.verification.manifest_comparison import check_rebuilt, differences
