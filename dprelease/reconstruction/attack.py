@@ -35,7 +35,13 @@ from dprelease.reconstruction.cell_likelihoods import (
     exact_cells,
     likelihoods_from_noise,
 )
-from dprelease.reconstruction.certain_records import certain_records
+from dprelease.reconstruction.certain_records import (
+    SolvedBlock,
+    certain_records,
+    form_outcome,
+    guess_baseline,
+    mean_error,
+)
 from dprelease.reconstruction.counted_tables import CountedTable, counted_tables
 from dprelease.reconstruction.guesses import (
     BaselineGuesses,
@@ -45,7 +51,6 @@ from dprelease.reconstruction.guesses import (
 )
 from dprelease.reconstruction.programs import likeliest_records, record_program
 from dprelease.reconstruction.record_combinations import Combinations, combinations_of
-from dprelease.reconstruction.scoring import SolvedBlock, form_outcome, guess_baseline, mean_error
 from dprelease.reconstruction.swapping import swap_areas
 from dprelease.reconstruction.true_counts import (
     OpenedRehearsal,

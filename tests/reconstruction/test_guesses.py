@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from dprelease.reconstruction.cell_likelihoods import exact_cells
+from dprelease.reconstruction.certain_records import guess_baseline
 from dprelease.reconstruction.guesses import apportion, expected_rates, guess_records
-from dprelease.reconstruction.scoring import guess_baseline
 from tests.reconstruction import worlds
 
 RECORDS = np.array([1, 0, 1, 0, 0, 2, 0, 0])
