@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dprelease.accessor.frame_notes import answer_details
     from dprelease.accessor.labelled_answers import labelled
     from dprelease.accessor.session import Session
-    from dprelease.auditing.ask_audit import audit
+    from dprelease.auditing.breach_files import audit
     from dprelease.errors import (
         BudgetError,
         DataError,
@@ -103,7 +103,7 @@ _HOMES = {
     "PublishedRelease": "dprelease.verification.after_publication.published_release",
     "Session": "dprelease.accessor.frame",  # which registers `df.dp`, where sessions are used
     "answer_details": "dprelease.accessor.frame_notes",
-    "audit": "dprelease.auditing.ask_audit",
+    "audit": "dprelease.auditing.breach_files",
     "areas": "dprelease.verification.after_publication.area_sums",
     "calibrate": "dprelease.planning.auto.single_mechanism",
     "compare": "dprelease.verification.after_publication.changes",
