@@ -15,7 +15,7 @@ from dprelease.errors.argument_types import wrong_argument
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import Integers
 from dprelease.numerics.rounding import exact
-from dprelease.postprocess.share_margins import margin_factor, share_estimates
+from dprelease.postprocess.margins import margin_factor, share_estimates
 from dprelease.query.measurement import WITH_COMPANIONS
 from dprelease.schema.column_spec import QUANTILES
 from dprelease.schema.columns import CutColumn

@@ -25,10 +25,15 @@ from dprelease.postprocess.estimates import (
     values_at_ends,
 )
 from dprelease.postprocess.joint_moments import PAIRS
-from dprelease.postprocess.margins import Estimates, sum_width
+from dprelease.postprocess.margins import (
+    Estimates,
+    group_numbers,
+    margin_factor,
+    share_estimates,
+    sum_width,
+)
 from dprelease.postprocess.quantile_order import quantile_ratio_estimates
 from dprelease.postprocess.regression import REGRESSIONS
-from dprelease.postprocess.share_margins import group_numbers, margin_factor, share_estimates
 from dprelease.postprocess.variance_margins import VarianceNoise
 from dprelease.postprocess.weighted import WEIGHTED
 from dprelease.query.aggregates.aggregate import narrow_aggregate

@@ -11,7 +11,7 @@ from dprelease.mechanisms.discrete_gaussian import DiscreteGaussian
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.numerics.entropy import Entropy
 from dprelease.numerics.lattice import sample
-from dprelease.postprocess.share_margins import margin_factor, share_estimates
+from dprelease.postprocess.margins import margin_factor, share_estimates
 
 RUNS = 4000
 

@@ -15,7 +15,7 @@ import pytest
 
 import dprelease
 from dprelease.errors import QueryError, UsageError
-from dprelease.postprocess.share_margins import margin_factor, share_estimates
+from dprelease.postprocess.margins import margin_factor, share_estimates
 from dprelease.verification.after_publication.changes import compare
 from dprelease.verification.after_publication.release_tables import read_release_tables
 from tests.verification.test_changes import publish

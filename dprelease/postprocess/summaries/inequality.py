@@ -29,8 +29,7 @@ import numpy as np
 
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import Flags, Floats
-from dprelease.postprocess.margins import Estimates
-from dprelease.postprocess.share_margins import margin_factor
+from dprelease.postprocess.margins import Estimates, margin_factor
 
 STEPS = 44
 """Number of bisections: the ends are exact to 2^-44, and moved outwards by as much."""

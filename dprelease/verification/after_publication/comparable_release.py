@@ -16,7 +16,7 @@ from dprelease.errors import OutputError, Place, QueryError, UsageError
 from dprelease.errors.argument_types import checked_methods
 from dprelease.errors.local_paths import check_paths
 from dprelease.numerics.lattice import Floats, Integers
-from dprelease.postprocess.share_margins import margin_factor, share_estimates
+from dprelease.postprocess.margins import margin_factor, share_estimates
 from dprelease.verification.after_publication.changes import (
     RESULT_COLUMNS,
     changes_between,
