@@ -2,8 +2,7 @@
 
     design            tables that may be measured at each level, and their cost
     shape_variances   classes of equivalent areas, and variances of estimates in each class
-    share_functions   variances as functions of shares, with their slopes
-    optimum           the search, and a lower bound for all shares
+    optimum           variances as functions of shares, the search, and a lower bound for all shares
     targets           entry points for plans: least mean variance, least greatest variance, least
                       budget
 

@@ -26,7 +26,7 @@ from dprelease.consistency.tree import Tree
 
 Mask = NDArray[np.bool_]
 Numbers = NDArray[np.inexact]
-"""Floats, or complex numbers whose imaginary parts carry derivatives (`share_functions`)."""
+"""Floats, or complex numbers whose imaginary parts carry derivatives (`optimum`)."""
 
 
 class Shape:

@@ -32,9 +32,9 @@ from dprelease.consistency.shares.optimum import (
     Aim,
     EvaluatedShares,
     best_shares,
+    cell_variances,
     evaluate_shares,
 )
-from dprelease.consistency.shares.share_functions import cell_variances
 
 CLOSE = 1e-4
 """Largest gap of a certificate after rounding."""

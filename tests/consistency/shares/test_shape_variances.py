@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dprelease.consistency.shares import shape_variances, share_functions
+from dprelease.consistency.shares import optimum, shape_variances
+from dprelease.consistency.shares.optimum import Row, cell_variances, values_and_slopes
 from dprelease.consistency.shares.shape_variances import Shape, Sources, final_variances
-from dprelease.consistency.shares.share_functions import Row, cell_variances, values_and_slopes
 from dprelease.consistency.variances import Variances
 from tests.consistency.families import random_case
 from tests.consistency.shares.designs import all_tables, random_design, skewed_tree
@@ -73,7 +73,7 @@ def compare_with_differences(seeds):
             mean = design.shape.fractions(row.placed[0]) @ variances
             assert value == pytest.approx(mean if row.node < 0 else variances[row.node], rel=1e-12)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(share_functions, "_BATCH_SIZE", 1)  # one space after another
+            patch.setattr(optimum, "_BATCH_SIZE", 1)  # one space after another
             alone = values_and_slopes(design, rows, shares)
         np.testing.assert_allclose(alone[0], values, rtol=1e-12)
         np.testing.assert_allclose(alone[1], slopes, rtol=1e-9, atol=1e-12 * np.abs(slopes).max())
