@@ -58,7 +58,7 @@ def integer_pieces(
     The results don't depend on the size of the pieces.
 
     - `cliques`: how the integer tables of each clique are computed, in the order of
-      `cliques.cliques`.
+      `decisions.cliques`.
     - `published`: for each level, the tables with required estimates in addition to those of the
       cliques.
     - `first`: the result of `first_pass`, if the caller has computed it already.

@@ -7,7 +7,7 @@ leaves by groups, and y the measured groups with the variances V. Least squares 
 As S G' mu is what the passes over the tree compute from leaves that measure v mu instead of 0, with
 v the variance of a leaf's own measurement, x' is the result of the same passes if v mu, with
 mu = M^-1 (y - G x), is added to the measurements of the leaves. So nothing else changes: estimates
-still add up, and integer tables are computed from them as before (module `group_changes`).
+still add up, and integer tables are computed from them as before (`estimates.with_groups`).
 
 Every group's column of S G' follows from one pass up and one pass down, for all areas with the
 same parent together: the leaves of a parent in the same group have the same covariances,

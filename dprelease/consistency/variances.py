@@ -265,7 +265,7 @@ class Variances:
         self.rounding_bounds_of_tree: dict[Table, list[float]] = {}  # without measured groupings
         self.changes: Changes = {}
         """For each space, and each grouping that measures it, the group of each leaf, and what is
-        added to the measured contrasts of a group's leaves (module `group_changes`)."""
+        added to the measured contrasts of a group's leaves (`estimates.with_groups`)."""
         self.weights: list[dict[Table, dict[Table, float]]] = []  # by level and space
         own: dict[Table, list[Fraction | None]] = {space: [] for space in structure.spaces}
         levels = structure.tree.levels

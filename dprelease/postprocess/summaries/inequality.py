@@ -9,7 +9,7 @@ also for the n values of a group, where F is their empirical distribution functi
 What is known of F is a band L <= F <= U. In the band j of values, F lies between its values at both
 edges. Each value at an edge is the share of the rows below it, a part of the total that shares its
 noise: if the first k of m cells are below, y - p Y has the variance v (k (1 - p)^2 + (m - k) p^2)
-for the true share p, as in `share_margins`. The J - 1 inner edges are covered together with the
+for the true share p, as in `margins`. The J - 1 inner edges are covered together with the
 stated confidence (Bonferroni).
 
 The interval of G holds all distributions in this band, wherever values lie within their bands. The
