@@ -31,21 +31,9 @@ from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms.base import SymmetricMechanism
 from dprelease.mechanisms.randomizer import ONE_STEP, ShapeParameter
 from dprelease.mechanisms.staircase import ERROR_MEASURES, Staircase
+from dprelease.numerics import least_noise
 from dprelease.numerics.balls import ball, float_upper_bound
 from dprelease.numerics.lattice import Flags
-from dprelease.numerics.least_noise import (
-    ADMISSIBLE_TEXT,
-    MOST_DIGITS,
-    MOST_MASSES,
-    are_admissible,
-    hockey_stick_divergence,
-    mass_sum,
-    masses_text,
-    parse_masses,
-    rational_exp,
-    round_masses,
-    solve,
-)
 from dprelease.numerics.rounding import exact, round_down
 from dprelease.privacy.loss import Floats, Pieces, PrivacyLoss, epsilon_lower_bound
 from dprelease.privacy.unit import Move, Sensitivity
@@ -55,7 +43,7 @@ LARGEST_SOLVED_SHIFT = 256
 LARGEST_EPSILON = 20
 LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**20), Fraction(1, 2)
 ADMISSIBLE_COUNT_TEXT = "more than one: noise that is always 0 publishes the truth"
-LOSS_BOUND = Fraction(3 * MOST_DIGITS)
+LOSS_BOUND = Fraction(3 * least_noise.MOST_DIGITS)
 """Upper bound of all finite losses.
 
 A loss is the logarithm of the ratio of two masses, which is at most ln 16 < 3 for each hexadecimal
@@ -93,8 +81,8 @@ class Optimal(SymmetricMechanism):
         """Raise BudgetError DP-MECH-001 or 005 unless the parameters can be certified."""
         object.__setattr__(self, "scale", float(self.scale))
         self._require_admissible({"scale": self.scale})
-        if not are_admissible(self.masses):
-            self._refuse("masses", ADMISSIBLE_TEXT)
+        if not least_noise.are_admissible(self.masses):
+            self._refuse("masses", least_noise.ADMISSIBLE_TEXT)
         if len(self.masses) == 1:
             self._refuse("masses", ADMISSIBLE_COUNT_TEXT)
 
@@ -114,11 +102,11 @@ class Optimal(SymmetricMechanism):
         except (KeyError, ValueError, OverflowError):
             raise BudgetError("DP-MECH-003", place=place, mechanism=cls.name, known=known) from None
         cls._require_admissible({"scale": scale}, place)
-        masses = parse_masses(text)
+        masses = least_noise.parse_masses(text)
         if masses is not None and len(masses) == 1:
             cls._refuse("masses", ADMISSIBLE_COUNT_TEXT, place)
         if masses is None:
-            cls._refuse("masses", ADMISSIBLE_TEXT, place)
+            cls._refuse("masses", least_noise.ADMISSIBLE_TEXT, place)
             raise AssertionError
         return cls(scale, masses)
 
@@ -194,7 +182,7 @@ class Optimal(SymmetricMechanism):
             )
         # Masses reach about scale ln(1 + (e^epsilon - 1) / (2 delta)) steps, with some periods of
         # the shift beyond. With 1 in place of e^epsilon - 1 these are at most `shift` steps fewer.
-        longest = (MOST_MASSES - 4 * shift) / math.log1p(1 / (2 * delta))
+        longest = (least_noise.MOST_MASSES - 4 * shift) / math.log1p(1 / (2 * delta))
         if not shift / LARGEST_EPSILON <= scale <= longest:
             raise BudgetError(
                 "DP-MECH-001",
@@ -223,11 +211,11 @@ class Optimal(SymmetricMechanism):
 
         The mechanism `of(**dict(parameters))` is equal to this mechanism.
         """
-        return (("masses", masses_text(self.masses)), ("scale", repr(self.scale)))
+        return (("masses", least_noise.masses_text(self.masses)), ("scale", repr(self.scale)))
 
     @cached_property
     def _mass_sum(self) -> int:
-        return mass_sum(self.masses)
+        return least_noise.mass_sum(self.masses)
 
     @cached_property
     def _upper_sums(self) -> tuple[int, ...]:
@@ -290,16 +278,16 @@ def _private_masses(scale: float, delta: float, shift: int, power: int) -> tuple
     ratio = math.nextafter(round_down(Fraction(shift) / Fraction(scale)), 0.0)
     epsilon = Fraction(math.nextafter(ratio, 0.0))
     # This factor is at most exp(epsilon), so the computed divergence is at least the true one.
-    factor = 1 / rational_exp(-epsilon)
+    factor = 1 / least_noise.rational_exp(-epsilon)
     for reserved in (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2):
         # Only the exact divergence below decides. What the solver finds, and how it rounds, is no
         # part of the proof.
         aimed_delta = delta * (1 - reserved)
-        noise = solve(float(epsilon), aimed_delta, shift, power)
-        masses = round_masses(noise, epsilon, aimed_delta)
-        if not are_admissible(masses):
+        noise = least_noise.solve(float(epsilon), aimed_delta, shift, power)
+        masses = least_noise.round_masses(noise, epsilon, aimed_delta)
+        if not least_noise.are_admissible(masses):
             continue
-        if hockey_stick_divergence(masses, factor, shift) <= Fraction(delta):
+        if least_noise.hockey_stick_divergence(masses, factor, shift) <= Fraction(delta):
             return masses
     raise ArithmeticError("the solver's digits do not suffice")
 
@@ -321,7 +309,9 @@ def least_error(epsilon: float, delta: float, shift: int, measure: str = "mae") 
         return mechanism.mean_absolute_error if measure == "mae" else mechanism.standard_deviation
     # The result is only a yardstick for `plan`, so an approximation suffices.
     coarse = min(shift, LARGEST_SOLVED_SHIFT)
-    error = solve(float(epsilon), float(delta), coarse, 1 if measure == "mae" else 2).error
+    error = least_noise.solve(
+        float(epsilon), float(delta), coarse, 1 if measure == "mae" else 2
+    ).error
     return (error if measure == "mae" else math.sqrt(error)) * (shift / coarse)
 
 

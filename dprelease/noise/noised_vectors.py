@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dprelease.exact.results.true_records import ExactRecords
 from dprelease.exact.results.true_table import ExactTable
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.common.invariant import Invariant
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.numerics.entropy import BitSource, Entropy, random_order
 from dprelease.numerics.lattice import CHUNK, LIMIT, Integers, sample
-from dprelease.planning.federated_plan import ShareColumn
-from dprelease.planning.local_plan import LocalColumn
 from dprelease.planning.plan import PlannedColumn
+
+if TYPE_CHECKING:  # most releases are not of single records, nor of several parties
+    from dprelease.exact.results.true_records import ExactRecords
+    from dprelease.planning.federated_plan import ShareColumn
+    from dprelease.planning.local_plan import LocalColumn
 
 
 @dataclass(frozen=True, slots=True)
