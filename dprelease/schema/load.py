@@ -335,24 +335,17 @@ def _refuse_data(name: str, place: Place, target: str, hint: str) -> None:
 
 def _refuse_release(document: Document) -> None:
     if not {"table", "columns"} & document.values.keys() and "budget" in document.values:
-        raise DeclarationError(
-            "DP-RELEASE-018",
-            place=Place(document.path.name),
-            found="a release file",
-            wanted="a table schema",
-            hint=_IS_SCHEMA,
-        )
+        raise _other_document(document, "a release file", "a table schema", _IS_SCHEMA)
 
 
 def _refuse_table(document: Document) -> None:
     if {"table", "columns"} <= document.values.keys() and "queries" not in document.values:
-        raise DeclarationError(
-            "DP-RELEASE-018",
-            place=Place(document.path.name),
-            found="a table schema",
-            wanted="a release file",
-            hint=_IS_RELEASE,
-        )
+        raise _other_document(document, "a table schema", "a release file", _IS_RELEASE)
+
+
+def _other_document(document: Document, found: str, wanted: str, hint: str) -> DeclarationError:
+    place = Place(document.path.name)
+    return DeclarationError("DP-RELEASE-018", place=place, found=found, wanted=wanted, hint=hint)
 
 
 def _add_unconfirmed_findings(document: Document) -> None:
