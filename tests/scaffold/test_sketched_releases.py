@@ -209,3 +209,17 @@ def test_sketch_names_a_second_row_of_names(ending: str, tmp_path: Path) -> None
     assert "--header 1,2" in text
     assert "--header" not in init(str(file), "--header", "1,2")
     assert "  stays_2020: " in init(str(file), "--header", "1,2")
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["pay,pay,Pay", '"id\n1",code,pay', "a,b", "a,b,c,"],
+    ids=["equal", "wrapped", "R", "end"],
+)
+def test_peeked_bounds_belong_to_their_columns(header: str, tmp_path: Path) -> None:
+    """Also if the names of the draft are not those of the file."""
+    end = "," * (header[-1] == ",")
+    lines = [header, *(f"{i},{100 + i},{1000 + i}{end}" for i in range(N)), ""]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    columns = yaml.safe_load(init(str(tmp_path / "t.csv"), "--peek"))["columns"].values()
+    assert [column["lower"] for column in columns] == [0, 100, 1000]  # upper bounds are rounded

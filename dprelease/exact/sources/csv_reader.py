@@ -142,7 +142,7 @@ class CsvReader(TextFilesReader):
         cells = csv.read_csv(
             self.plain_text(file, source),
             read_options=csv.ReadOptions(
-                column_names=None if self.header_lines(source) else [*form.columns]
+                column_names=form.names, skip_rows_after_names=self.header_lines(source)
             ),
             parse_options=csv.ParseOptions(
                 delimiter=source.separator,
