@@ -72,7 +72,7 @@ class CheckResult(Summarized):
     @classmethod
     def failed(cls, name: str, findings: Sequence[DpReleaseError]) -> Self:
         """Return the result of a check that has found errors."""
-        logger.info("%s has %d errors", name, len(findings))
+        logger.info("%s has %s", name, count_text(len(findings), "error", "errors"))
         return cls(name, tuple(findings))
 
     @classmethod

@@ -89,7 +89,7 @@ def execute(release: PlannedRelease, request: RunRequest) -> tuple[Path, Release
     with claim_and_charge as publication, release.open_engines(request.frames) as engines:
         # Read, add noise, post-process and write. After the first record nothing is refunded.
         publication.charged.record_reading()
-        logger.info("claimed %s, reads rows", publication.claim.target.name)
+        logger.info("reads rows for %s", publication.claim.target.name)
         written = release.write(engines, publication, request.bits, request.progress)
         # Describe and publish.
         record = release.manifest(draft, written, publication.charged.record())
