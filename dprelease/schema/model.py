@@ -38,7 +38,7 @@ class Model(BaseModel):
     )
 
 
-Known = dict[tuple[str | int, ...], list[str]]
+AllowedKeys = dict[tuple[str | int, ...], list[str]]
 """The keys that a model allows, by pydantic location."""
 
 MOST_FINDINGS = 100
@@ -179,7 +179,7 @@ def _line_number(document: Document, problem: ErrorDetails) -> int:
 
 
 def _converted_errors(
-    model: type[Model], document: Document, problems: Iterable[ErrorDetails], known: Known
+    model: type[Model], document: Document, problems: Iterable[ErrorDetails], known: AllowedKeys
 ) -> Iterator[DpReleaseError]:
     """Yield an error for each pydantic error; `known` caches the allowed keys."""
     for problem in problems:
@@ -202,7 +202,7 @@ def _converted_errors(
             )
         else:
             message = validation_text(kind, context, problem["msg"])
-            names = _known_keys(model, problem["loc"], known) if message == A_MAPPING else []
+            names = _allowed_keys(model, problem["loc"], known) if message == A_MAPPING else []
             message += f"; known keys are: {', '.join(names)}" if names else ""
             yield DeclarationError("DP-DECL-003", place=place, problem=message)
 
@@ -304,10 +304,10 @@ def _unknown_key(
     document: Document,
     loc: tuple[str | int, ...],
     keys: KeyPath,
-    known: Known,
+    known: AllowedKeys,
 ) -> DeclarationError:
     """Return the error for an unknown key, with a similar key and all allowed keys."""
-    names = _known_keys(model, loc[:-1], known)
+    names = _allowed_keys(model, loc[:-1], known)
     name = str(loc[-1])
     return DeclarationError(
         "DP-DECL-001",
@@ -320,16 +320,16 @@ def _unknown_key(
     )
 
 
-def _types_with_key(model: type[Model], loc: tuple[str | int, ...], known: Known) -> str:
+def _types_with_key(model: type[Model], loc: tuple[str | int, ...], known: AllowedKeys) -> str:
     """Return the text "; columns of type ... have it", if other types of columns have a key."""
     if len(loc) < 4 or loc[-4] != "columns" or loc[-2] not in TYPES:
         return ""
-    others = [t for t in TYPES if loc[-1] in _known_keys(model, (*loc[:-2], t), known)]
+    others = [t for t in TYPES if loc[-1] in _allowed_keys(model, (*loc[:-2], t), known)]
     words = " or ".join(others)
     return f"; columns of type {words} have it" if others else ""
 
 
-def _known_keys(model: type[Model], loc: tuple[str | int, ...], known: Known) -> list[str]:
+def _allowed_keys(model: type[Model], loc: tuple[str | int, ...], known: AllowedKeys) -> list[str]:
     """Return the allowed keys at a pydantic location, and cache them in `known`."""
     if loc not in known:
         known[loc] = sorted(_fields_at(model, loc))
