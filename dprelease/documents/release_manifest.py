@@ -234,7 +234,7 @@ class ReleaseManifest(Part):
         return self.measurements
 
     @property
-    def paid_by(self) -> LedgerRecord | None:
+    def ledger_entry(self) -> LedgerRecord | None:
         """Return the ledger entry that paid for the release; None without a ledger."""
         return None
 
@@ -266,7 +266,7 @@ class GuaranteedManifest(ReleaseManifest):
     exports: list[ExportRecord] = Field(default_factory=list)
 
     @property
-    def paid_by(self) -> LedgerRecord | None:
+    def ledger_entry(self) -> LedgerRecord | None:
         """Return the ledger entry that paid for the release; None without a ledger."""
         return self.ledger
 

@@ -112,7 +112,7 @@ class RunResult(Summarized):
     @classmethod
     def of(cls, folder: Path, record: ReleaseManifest) -> Self:
         """Return the result of a run that has published this manifest."""
-        paid = record.paid_by
+        paid = record.ledger_entry
         entry = None if paid is None else paid.entry
         return cls(folder, _files_in(folder), record.digest, PrivacySpent.of(record), entry)
 

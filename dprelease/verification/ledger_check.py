@@ -25,7 +25,7 @@ def check_charge(path: Path, record: ReleaseManifest) -> tuple[str | None, str]:
 
     Raises LedgerError for a file that is not a ledger, or whose chain is broken.
     """
-    held = record.paid_by
+    held = record.ledger_entry
     if held is None:
         Ledger(path).state()  # report a mistyped path differently from another ledger
     problem = reservation_problem(path, held)

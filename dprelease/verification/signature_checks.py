@@ -72,7 +72,7 @@ def signers_of_ledger(path: Path, record: ReleaseManifest) -> TrustedSigners | N
     from dprelease.ledger.periods import parse_utc_time
     from dprelease.ledger.signed_entries import signers_of_entry
 
-    name = None if record.paid_by is None else record.paid_by.reservation
+    name = None if record.ledger_entry is None else record.ledger_entry.reservation
     signers = None
     with suppress(LedgerError, SignatureError, ValueError):
         for entry in Ledger(path).history():

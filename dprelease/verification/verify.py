@@ -155,7 +155,7 @@ def verify(
     _check_kind(report, record)
     if isinstance(record, Manifest):
         _check_limits(report, record, ledger, signers)
-    if ledger is None and record.paid_by is not None:
+    if ledger is None and record.ledger_entry is not None:
         report.notes.append(UNPAID)
     if ledger is not None:
         _check_ledger(report, record, Path(ledger), trusted)

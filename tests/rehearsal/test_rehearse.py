@@ -258,7 +258,7 @@ def test_rehearsal_charges_no_ledger(tmp_path: Path) -> None:
     before = (tmp_path / "ledger.sqlite").read_bytes()
     folder = rehearse(read_declaration(path), rows={"visits": 300}, overwrite=True)
     assert (tmp_path / "ledger.sqlite").read_bytes() == before
-    assert read_any_manifest(folder).paid_by is None
+    assert read_any_manifest(folder).ledger_entry is None
 
 
 # What it is told from
