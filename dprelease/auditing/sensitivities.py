@@ -359,11 +359,11 @@ Progress = Callable[[str], None]
 
 
 def select_queries(
-    queries: Iterable[Query], names: Sequence[str], asked_by: Mapping[str, str]
+    queries: Iterable[Query], names: Sequence[str], query_of_table: Mapping[str, str]
 ) -> tuple[Query, ...]:
     """Return the queries with these names, or with tables of these names; all if none is named."""
     wanted = {*names}
     return tuple(
         query for query in queries
-        if not wanted or query.name in wanted or asked_by.get(query.name) in wanted
+        if not wanted or query.name in wanted or query_of_table.get(query.name) in wanted
     )  # fmt: skip

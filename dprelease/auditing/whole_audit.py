@@ -281,8 +281,8 @@ def _audit_record(
 
 def _refuse_unknown_queries(audited: AuditedRelease, names: Sequence[str]) -> None:
     """Raise DP-AUDIT-001 for a name that no query, table or records of the release have."""
-    asked_by = _queries_by_table(audited)
-    known = {**asked_by, **dict.fromkeys(asked_by.values(), "")}
+    query_of_table = _queries_by_table(audited)
+    known = {**query_of_table, **dict.fromkeys(query_of_table.values(), "")}
     for name in names:
         if name not in known:
             close = nearest(name, known)

@@ -85,12 +85,12 @@ class ReleaseMetadata:
 
     spec: ReleaseSpec
     builder: ColumnMetadataBuilder = field(init=False)
-    asked_by: Mapping[str, str] = field(init=False)
+    query_of_table: Mapping[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
         # A frozen data class can set its computed fields only in this way.
         object.__setattr__(self, "builder", ColumnMetadataBuilder(languages_of(self.spec)))
-        object.__setattr__(self, "asked_by", self.spec.query_of_table)
+        object.__setattr__(self, "query_of_table", self.spec.query_of_table)
 
     def with_tables(self, tables: Sequence[TableMetadata]) -> Metadata:
         """Return the metadata of the release with these tables."""
@@ -98,7 +98,7 @@ class ReleaseMetadata:
 
     def published_table(self, query: Query, rows: int | None = None) -> TableMetadata:
         """Return the metadata of a table that is published without post-processing."""
-        declared = self.asked_by[query.name]
+        declared = self.query_of_table[query.name]
         asked = self.builder.columns_of_table(query, self.spec.queries[declared])
         columns = [*self._key_columns(query), *asked]
         size = rows if query.private is not None else query.keys.size
@@ -116,7 +116,7 @@ class ReleaseMetadata:
 
     def sums(self, query: Query) -> TableMetadata:
         """Return the metadata of the sums of all parties' messages, and of their margins."""
-        declared = self.asked_by[query.name]
+        declared = self.query_of_table[query.name]
         asked = self.builder.sum_columns(query, self.spec.queries[declared], margin_names(query))
         return self._table_metadata(
             query.name, declared, [*self._key_columns(query), *asked], query.keys.size
@@ -131,7 +131,7 @@ class ReleaseMetadata:
         tables = {table.query.name: table.query for table in family.tables}
         name = output.summed or output.name.rpartition("/")[2]
         query = tables.get(name, family.tables[0].query)
-        declared = self.asked_by[query.name]
+        declared = self.query_of_table[query.name]
         asked = self.spec.queries[declared]
         role = Role.KEY if output.columns else Role.VALUE
         keys = self.builder.key_columns(output.keys.keys, query, role)
@@ -159,7 +159,7 @@ class ReleaseMetadata:
         """Return the metadata of integers that are published for verification, in steps."""
         columns = self._key_columns(query)
         columns += [ColumnMetadata(one, "int64", Role.MEASUREMENT, one) for one in measured]
-        declared, rows = self.asked_by[query.name], query.keys.size
+        declared, rows = self.query_of_table[query.name], query.keys.size
         return self._table_metadata(name, declared, columns, rows, measured=True)
 
     def _table_metadata(
