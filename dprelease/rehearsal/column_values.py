@@ -23,7 +23,7 @@ from dprelease.schema.columns import (
 )
 from dprelease.schema.field_types import DROP
 from dprelease.schema.number_bounds import day_bounds
-from dprelease.schema.rehearsal_form import RehearsalSpec
+from dprelease.schema.rehearsal_spec import RehearsalSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,7 +19,7 @@ from dprelease.schema.columns import (
     IntegerColumn,
     is_stored,
 )
-from dprelease.schema.rehearsal_form import RehearsalSpec
+from dprelease.schema.rehearsal_spec import RehearsalSpec
 from dprelease.schema.table import Table
 
 if TYPE_CHECKING:

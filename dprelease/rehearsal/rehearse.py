@@ -16,7 +16,7 @@ from dprelease.rehearsal.run import rehearse as run
 from dprelease.release.api import Release, read_release
 from dprelease.schema.load import Declaration
 from dprelease.schema.model import shorten
-from dprelease.schema.rehearsal_form import MOST_ROWS
+from dprelease.schema.rehearsal_spec import MOST_ROWS
 from dprelease.tables import formats
 
 if TYPE_CHECKING:

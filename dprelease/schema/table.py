@@ -36,7 +36,7 @@ from dprelease.schema.field_types import (
 from dprelease.schema.model import Model, check_column_names, refuse_too_many_columns, shorten
 from dprelease.schema.public_values.missing_codes import check_date_codes
 from dprelease.schema.public_values.nesting import nested_columns
-from dprelease.schema.rehearsal_form import RehearsalSpec, refuse_unknown_values
+from dprelease.schema.rehearsal_spec import RehearsalSpec, refuse_unknown_values
 from dprelease.schema.source_texts import UTC
 from dprelease.schema.source_types.file_parts import (
     check_part,
