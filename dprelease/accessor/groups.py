@@ -44,16 +44,16 @@ def _of_columns(
 
     `kind`: the annotation of the columns; one column has the name `column`.
     """
-    asked: Any = method
-    signature = inspect.signature(asked.__wrapped__)  # without the options, which are added below
+    query: Any = method
+    signature = inspect.signature(query.__wrapped__)  # without the options, which are added below
     own, *others = signature.parameters.values()
     name = "column" if kind == "str" else "columns"
     named = inspect.Parameter(name, own.kind, annotation=kind)
 
-    @wraps(asked.__wrapped__)
+    @wraps(query.__wrapped__)
     def ask(self: GroupBy[Any], *arguments: Any, **options: Any) -> pd.DataFrame:
         selected, *more = [options.pop(name)] if name in options else arguments
-        answer: pd.DataFrame = asked(self._select(selected, single=kind == "str"), *more, **options)
+        answer: pd.DataFrame = query(self._select(selected, single=kind == "str"), *more, **options)
         return answer
 
     ask.__signature__ = signature.replace(  # type: ignore[attr-defined]

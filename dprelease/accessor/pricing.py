@@ -68,14 +68,14 @@ def confidence_of(options: Options) -> Fraction:
 def budget_of(session: Session, options: Options) -> BudgetSpec:
     """Return the budget of one query."""
     delta = exact_amount(option_value(options, "delta"), "delta")
-    asked = declared_spending("A query", options.get("epsilon"), delta, options.get("rho"))
-    if asked.rho is None:
-        return BudgetSpec(epsilon=asked.epsilon, delta=delta, neighbours=session.neighbours)
+    budget = declared_spending("A query", options.get("epsilon"), delta, options.get("rho"))
+    if budget.rho is None:
+        return BudgetSpec(epsilon=budget.epsilon, delta=delta, neighbours=session.neighbours)
     if session.budget.rho is None:
         given = "a rho, but the session's budget is an epsilon"
         raise SessionError("DP-SESSION-011", what="A query", found=given)
     answer_delta = delta or session.delta
-    return BudgetSpec(rho=asked.rho, delta=answer_delta, neighbours=session.neighbours)
+    return BudgetSpec(rho=budget.rho, delta=answer_delta, neighbours=session.neighbours)
 
 
 def private_keys_of(session: Session, options: Options) -> Plain:

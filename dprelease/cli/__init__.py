@@ -71,9 +71,9 @@ def application() -> typer.Typer:
     return made
 
 
-def _print_version(asked: bool) -> None:
+def _print_version(is_set: bool) -> None:
     """Print the version and end the command, if --version is set."""
-    if asked:
+    if is_set:
         with report_failures(False, prints_only=True):
             print_text(f"dprelease {__version__}")
         raise typer.Exit

@@ -60,9 +60,9 @@ def attack(
         from dprelease.reconstruction.attack import AttackRequest
         from dprelease.reconstruction.attack import attack as run
 
-        asked = AttackRequest(about, area, FORMS, seconds, swapped)
+        request = AttackRequest(about, area, FORMS, seconds, swapped)
         with progress_bar(len(FORMS)) as progress:
-            found = run(folder, asked, on=on, progress=progress)
+            found = run(folder, request, on=on, progress=progress)
         if output is not None:
             with new_file(output) as file:
                 file.write(f"{found.model_dump_json(indent=1)}\n".encode())

@@ -84,10 +84,10 @@ def init(
             f"{owner}/{name}", unit, neighbours, epsilon, delta, rho, renewal, invariant or (),
             rho_delta,
         )  # fmt: skip
-        told = open_account(ledger, account, signers, key_of(key, passphrase_file))
-        told += [_invariant_text(name) for name in account.invariants]
+        sentences = open_account(ledger, account, signers, key_of(key, passphrase_file))
+        sentences += [_invariant_text(name) for name in account.invariants]
         amount = f"{float(account.amount):.6g} {account.privacy_measure}"
-        words = one_line(" ".join([f"{account.table} has a budget of {amount}.", *told]))
+        words = one_line(" ".join([f"{account.table} has a budget of {amount}.", *sentences]))
         print_result(as_json, account.to_json(), words)
 
 
@@ -133,20 +133,22 @@ def show(ledger: File, wide: Wide = False, as_json: AsJson = False) -> None:
             amounts = (f"{row[key]:.6g}" for key in ("amount", "spent", "left"))
             counts = (str(row["releases"]), str(row["open"]))
             rows.append((row["table"], *amounts, row["counted"], *counts))
-        told = [
+        sentences = [
             one_line(f"{row['table']}: {row['renewal']['words']}")
             for row in accounts
             if "renewal" in row
         ]
-        told += [
+        sentences += [
             one_line(f"{row['table']}: {_invariant_text(name)}")
             for row in accounts
             for name in row.get("invariants", ())
         ]
         listed = Ledger(ledger).state().signers
         if listed is not None:
-            told.append(one_line(f"Entries and releases are signed by {_signer_names(listed)}."))
-        print_result(as_json, accounts, "\n\n".join([table_text(rows, wide=wide), *told]))
+            sentences.append(
+                one_line(f"Entries and releases are signed by {_signer_names(listed)}.")
+            )
+        print_result(as_json, accounts, "\n\n".join([table_text(rows, wide=wide), *sentences]))
 
 
 def _invariant_text(invariant: str) -> str:

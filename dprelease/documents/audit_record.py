@@ -151,8 +151,8 @@ def _digest_of_parts(
     name: str, texts: Mapping[str, str], variables: Mapping[str, str], kept: Mapping[str, str]
 ) -> str:
     """Return the SHA-256 of the parts of a declaration, in the encoding of manifests."""
-    told = {"texts": {**texts}, "variables": {**variables}, "files": {**kept}}
-    return digest_of({"release": name, **told})
+    parts = {"texts": {**texts}, "variables": {**variables}, "files": {**kept}}
+    return digest_of({"release": name, **parts})
 
 
 # Anybody can write an outcome with a right digest, so the numbers themselves are compared.
@@ -162,9 +162,13 @@ def is_self_consistent(audit: Audit) -> bool:
     by_numbers = [(one.holds, one.ratio <= 1.0) for one in audit.sensitivities]
     by_numbers += [(one.holds, one.bound <= one.claimed) for one in bounds]
     wholes = [one.holds for one in (audit.twins, audit.canaries) if one is not None]
-    held = not audit.findings and all(wholes) and all(told for told, _ in by_numbers)
+    held = not audit.findings and all(wholes) and all(recorded for recorded, _ in by_numbers)
     counted = all(one.pairs >= 0 for one in audit.sensitivities)
-    return counted and audit.holds == held and all(told == true for told, true in by_numbers)
+    return (
+        counted
+        and audit.holds == held
+        and all(recorded == computed for recorded, computed in by_numbers)
+    )
 
 
 def parse_audit(raw: bytes) -> Audit:
@@ -193,14 +197,14 @@ def parse_audit(raw: bytes) -> Audit:
     raise ValueError(problem)
 
 
-def seal_audit(declaration: Declaration, told: Mapping[str, Any]) -> Audit:
+def seal_audit(declaration: Declaration, outcome: Mapping[str, Any]) -> Audit:
     """Return the outcome of an audit with the digests of its declaration and of itself."""
     record = {
         "format": FORMAT,
         "version": __version__,
         "title": declaration.spec.title,
         "declaration": digest_of_declaration(declaration),
-        **told,
+        **outcome,
     }
     draft = Audit.model_validate({**record, "digest": "0" * 64})
     return draft.model_copy(update={"digest": digest_of(audit_to_json(draft))})

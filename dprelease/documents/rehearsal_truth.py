@@ -75,7 +75,7 @@ def errors_in(folder: Path) -> list[ColumnErrors]:
     return decode_errors((folder / ERRORS).read_bytes())
 
 
-TRUE, UNBOUNDED, OFF, ROWS, TOLD = "true_", "unbounded_", "off_", "true_rows", "is_published"
+TRUE, UNBOUNDED, OFF, ROWS, PUBLISHED = "true_", "unbounded_", "off_", "true_rows", "is_published"
 """Names or prefixes of columns with true values: the exact value within the contribution limits
 and without them, the number of rows by which a selected value is off, the number of rows of the
 cell, and whether the cell is published."""
@@ -89,7 +89,7 @@ class TruthColumns:
     unbounded: Mapping[str, str]
     off: Mapping[str, str]
     rows: str
-    told: str
+    is_published: str
 
 
 def truth_columns(keys: Iterable[str], published: Iterable[str]) -> TruthColumns:
@@ -112,4 +112,4 @@ def truth_columns(keys: Iterable[str], published: Iterable[str]) -> TruthColumns
     true, unbounded, off = (
         {name: unused_name(prefix + name) for name in columns} for prefix in (TRUE, UNBOUNDED, OFF)
     )
-    return TruthColumns(true, unbounded, off, unused_name(ROWS), unused_name(TOLD))
+    return TruthColumns(true, unbounded, off, unused_name(ROWS), unused_name(PUBLISHED))

@@ -99,8 +99,8 @@ class ReleaseMetadata:
     def published_table(self, query: Query, rows: int | None = None) -> TableMetadata:
         """Return the metadata of a table that is published without post-processing."""
         declared = self.query_of_table[query.name]
-        asked = self.builder.columns_of_table(query, self.spec.queries[declared])
-        columns = [*self._key_columns(query), *asked]
+        values = self.builder.columns_of_table(query, self.spec.queries[declared])
+        columns = [*self._key_columns(query), *values]
         size = rows if query.private is not None else query.keys.size
         return self._table_metadata(query.name, declared, columns, size, counts=query)
 
@@ -117,9 +117,9 @@ class ReleaseMetadata:
     def sums(self, query: Query) -> TableMetadata:
         """Return the metadata of the sums of all parties' messages, and of their margins."""
         declared = self.query_of_table[query.name]
-        asked = self.builder.sum_columns(query, self.spec.queries[declared], margin_names(query))
+        values = self.builder.sum_columns(query, self.spec.queries[declared], margin_names(query))
         return self._table_metadata(
-            query.name, declared, [*self._key_columns(query), *asked], query.keys.size
+            query.name, declared, [*self._key_columns(query), *values], query.keys.size
         )
 
     def output(self, family: Family, output: Output, rows: int | None = None) -> TableMetadata:
@@ -132,10 +132,10 @@ class ReleaseMetadata:
         name = output.summed or output.name.rpartition("/")[2]
         query = tables.get(name, family.tables[0].query)
         declared = self.query_of_table[query.name]
-        asked = self.spec.queries[declared]
+        spec = self.spec.queries[declared]
         role = Role.KEY if output.columns else Role.VALUE
         keys = self.builder.key_columns(output.keys.keys, query, role)
-        columns = [*keys, *self.builder.step_columns(output, query, asked)]
+        columns = [*keys, *self.builder.step_columns(output, query, spec)]
         return self._table_metadata(output.name, declared, columns, rows, counts=query)
 
     def records(self, part: Records, rows: int | None = None) -> TableMetadata:
@@ -144,10 +144,10 @@ class ReleaseMetadata:
             schema_of_records,
         )  # only releases of single records need it
 
-        asked = self.spec.records[part.name]
+        spec = self.spec.records[part.name]
         declared = part.declared.table.columns
         columns = [
-            self.builder.record_column(column, kind, asked.columns[name], declared)
+            self.builder.record_column(column, kind, spec.columns[name], declared)
             for column, (name, kind) in zip(part.columns, schema_of_records(part), strict=True)
         ]
         return self._table_metadata(part.name, part.name, columns, rows)
@@ -176,8 +176,8 @@ class ReleaseMetadata:
 
         `counts`: the query whose rows a table for readers counts.
         """
-        asked: Documented = self.spec.records.get(declared) or self.spec.queries[declared]
-        several = asked.documented_tables if isinstance(asked, QuerySpec) else {}
+        spec: Documented = self.spec.records.get(declared) or self.spec.queries[declared]
+        several = spec.documented_tables if isinstance(spec, QuerySpec) else {}
         own = several.get(name.rpartition("/")[2], Documented())
         builder = self.builder
         return TableMetadata(
@@ -187,20 +187,18 @@ class ReleaseMetadata:
             tuple(columns),
             rows,
             measured,
-            label_with_kind(
-                builder.texts(own.label) or self._label_with_keys(asked, columns), name
-            ),
-            builder.texts(own.description) or builder.texts(asked.description),
-            builder.several_texts(asked.footnotes + own.footnotes)
+            label_with_kind(builder.texts(own.label) or self._label_with_keys(spec, columns), name),
+            builder.texts(own.description) or builder.texts(spec.description),
+            builder.several_texts(spec.footnotes + own.footnotes)
             + (() if counts is None else builder.notes_on_rows(counts)),
         )
 
     def _label_with_keys(
-        self, asked: Documented, columns: Sequence[ColumnMetadata]
+        self, spec: Documented, columns: Sequence[ColumnMetadata]
     ) -> dict[str, str]:
         """Return the label of a query, followed by the table's keys if it has several tables."""
-        label = self.builder.texts(asked.label)
-        if not isinstance(asked, QuerySpec) or not asked.has_several_tables:
+        label = self.builder.texts(spec.label)
+        if not isinstance(spec, QuerySpec) or not spec.has_several_tables:
             return label
         keys = [column for column in columns if column.role is Role.KEY]
         return {

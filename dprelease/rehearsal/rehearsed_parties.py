@@ -216,7 +216,7 @@ def sum_comparisons(query: Query, plan: FederatedPlan) -> list[ColumnComparison]
                 rows_off_column="",
                 margin_column=margins[column.name],
                 rows_column=names.rows,
-                published_column=names.told,
+                published_column=names.is_published,
             )
         )
     return comparisons

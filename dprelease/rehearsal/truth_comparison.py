@@ -100,7 +100,7 @@ def columns_to_compare(families: Sequence[Family], plan: Plan) -> list[ColumnCom
                     rows_off_column=names.off[column.name] if is_choice else "",
                     margin_column=_margin_column(column, as_noised),
                     rows_column=names.rows,
-                    published_column=names.told,
+                    published_column=names.is_published,
                     interval_columns=_interval_columns(column, as_noised),
                 )
             )

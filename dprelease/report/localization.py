@@ -133,7 +133,7 @@ def languages() -> list[str]:
 
 def words_in(language: str) -> Words:
     """Return the texts of a language; in English if there are none in that language."""
-    spoken = language.split("-")[0].lower()
-    name = spoken if spoken in languages() else DEFAULT
+    primary = language.split("-")[0].lower()
+    name = primary if primary in languages() else DEFAULT
     module = importlib.import_module(f"{words.__name__}.{name}")
     return Words(name, module.SENTENCES, module.DECIMAL, module.THOUSANDS)

@@ -152,12 +152,12 @@ def _as_list(value: object) -> object:
 
 
 _BY_LANGUAGE = {"type": "object", "minProperties": 1, "additionalProperties": TEXT_SCHEMA}
-_SAID = WithJsonSchema({"anyOf": [TEXT_SCHEMA, _BY_LANGUAGE]})
+_TEXT_OR_TEXTS = WithJsonSchema({"anyOf": [TEXT_SCHEMA, _BY_LANGUAGE]})
 
 Line = Annotated[str, BeforeValidator(to_line), WithJsonSchema({"type": ["string", "integer"]})]
 Language = Annotated[str, BeforeValidator(to_language), WithJsonSchema(TEXT_SCHEMA)]
-Label = Annotated[LocalizedText, BeforeValidator(to_label), _SAID]
-Prose = Annotated[LocalizedText, BeforeValidator(to_localized_text), _SAID]
+Label = Annotated[LocalizedText, BeforeValidator(to_label), _TEXT_OR_TEXTS]
+Prose = Annotated[LocalizedText, BeforeValidator(to_localized_text), _TEXT_OR_TEXTS]
 Texts = Annotated[
     tuple[Prose, ...],
     BeforeValidator(_as_list),

@@ -111,7 +111,7 @@ def test_truth_column_names_are_distinct() -> None:
     published = ["rows", "true_rows", "x", "true_x", "unbounded_x", "off_true_x", "IS_published"]
     names = truth_columns(["True_Rows_"], published)
     own = [*names.true.values(), *names.unbounded.values(), *names.off.values()]
-    every = [*own, names.rows, names.told, *published, "True_Rows_"]
+    every = [*own, names.rows, names.is_published, *published, "True_Rows_"]
     assert len({name.casefold() for name in every}) == len(every)
     assert names == truth_columns(["True_Rows_"], reversed(published))
 
@@ -120,4 +120,4 @@ def test_truth_column_names_are_plain_by_default() -> None:
     names = truth_columns(["sex"], ["n"])
     assert names.true == {"n": "true_n"}
     assert names.unbounded == {"n": "unbounded_n"}
-    assert (names.rows, names.told) == ("true_rows", "is_published")
+    assert (names.rows, names.is_published) == ("true_rows", "is_published")

@@ -159,9 +159,11 @@ def structures_of(metadata: Metadata) -> Structures:
 def _concept_names(concept: str, title: str, metadata: Metadata) -> dict[str, str]:
     """Return the English name of a common concept, and its names in the release's languages."""
     words = WORDS.get(WORD_OF_CONCEPT.get(concept, ""), {})
-    spoken = {tag: words.get(tag.partition("-")[0], "") for tag in metadata.languages}
+    translations = {tag: words.get(tag.partition("-")[0], "") for tag in metadata.languages}
     return {"en": title} | {
-        tag: f"{word[0].upper()}{word[1:]}" for tag, word in spoken.items() if word and tag != "en"
+        tag: f"{word[0].upper()}{word[1:]}"
+        for tag, word in translations.items()
+        if word and tag != "en"
     }
 
 

@@ -116,9 +116,9 @@ def protection_lines(
         yield words.say(
             "limits_of_people" if rows is None else limit,
             id=words.unit(id_),
-            groups=number_of(groups, CELL_NOUNS, words.spoken),
-            rows=number_of(rows or 0, ROW_NOUNS, words.spoken),
-            total=number_of(total or 0, ROW_NOUNS, words.spoken),
+            groups=number_of(groups, CELL_NOUNS, words.fixed_language),
+            rows=number_of(rows or 0, ROW_NOUNS, words.fixed_language),
+            total=number_of(total or 0, ROW_NOUNS, words.fixed_language),
             sheets=", ".join(names),
         )
 
@@ -178,7 +178,7 @@ def reading_lines(
     if any(value_labels(key, words.language) for key in keys):
         yield words.say("total_code", code=TOTAL_CODE)
     if any(column.metadata.role == Role.FLAG for one in read for column in one.columns):
-        yield words.say("adjusted", column=companion_word("adjusted", words.spoken))
+        yield words.say("adjusted", column=companion_word("adjusted", words.fixed_language))
     yield from _class_lines(columns, words, set(seen))
 
 

@@ -24,13 +24,13 @@ DEFAULT = "en"
 class WorkbookWords:
     """The fixed texts of a workbook, and the language of its labels.
 
-    `language`: the language of the release's texts; `spoken`: that of the fixed texts, which is
-    English if there are none in that language.
+    `language`: the language of the release's texts; `fixed_language`: that of the fixed texts,
+    which is English if there are none in that language.
     `id_labels`: the label of each id column of a privacy unit that has one.
     """
 
     language: str
-    spoken: str
+    fixed_language: str
     sentences: Mapping[str, str]
     decimal: str
     id_labels: Mapping[str, str] = field(default_factory=dict)
@@ -68,11 +68,11 @@ class WorkbookWords:
 
 def workbook_words(language: str) -> WorkbookWords:
     """Return the texts in a language; in English if there are none in that language."""
-    spoken = language.partition("-")[0].lower()
+    fixed_language = language.partition("-")[0].lower()
     known = {module.name for module in pkgutil.iter_modules(words.__path__)}
-    spoken = spoken if spoken in known else DEFAULT
-    module = importlib.import_module(f"{words.__name__}.{spoken}")
-    return WorkbookWords(language, spoken, module.WORDS, module.DECIMAL)
+    fixed_language = fixed_language if fixed_language in known else DEFAULT
+    module = importlib.import_module(f"{words.__name__}.{fixed_language}")
+    return WorkbookWords(language, fixed_language, module.WORDS, module.DECIMAL)
 
 
 def release_words(release: PublishedRelease, language: str) -> WorkbookWords:

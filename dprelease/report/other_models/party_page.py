@@ -50,11 +50,11 @@ class PartyFacts(Facts):
         """Return each column of messages with the noise that one party adds."""
         found = []
         for held in self.record.measurements:
-            law, asked = registry.mechanism_of_event(held.event), self.queries[held.query]
-            measurement = next(one for one in asked.measurements if one.name == held.column)
+            law, query = registry.mechanism_of_event(held.event), self.queries[held.query]
+            measurement = next(one for one in query.measurements if one.name == held.column)
             if not isinstance(law, SymmetricAlphaStable):
                 raise TypeError("shares of noise are stable")
-            found.append(ShareColumn(asked, measurement, law, held.refined, held.chosen_by))
+            found.append(ShareColumn(query, measurement, law, held.refined, held.chosen_by))
         return tuple(found)
 
     @cached_property
