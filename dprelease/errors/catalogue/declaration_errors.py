@@ -14,7 +14,7 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-YAML-003": Template(
         cause="The text is not valid YAML: {problem}.",
-        fix="{mend}.",
+        fix="{advice}.",
     ),
     "DP-YAML-004": Template(
         cause="Anchors, aliases, tags and merge keys are not allowed here.",
@@ -42,7 +42,7 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-YAML-010": Template(
         cause="{problem}.",
-        fix="{mend}.",
+        fix="{advice}.",
     ),
     "DP-YAML-009": Template(
         cause="A key has more than {limit} characters.",
@@ -164,7 +164,7 @@ TEMPLATES: dict[str, Template] = {
         "include the area.",
     ),
     "DP-SCHEMA-018": Template(
-        cause="The value '{value}' of '{column}' is assigned {told}.",
+        cause="The value '{value}' of '{column}' is assigned {assigned}.",
         fix="assign every value to one of the declared areas, including the value that replaces "
         "missing ones.",
     ),

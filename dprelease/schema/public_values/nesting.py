@@ -178,10 +178,10 @@ def _area_positions(
     position = {area: i for i, area in enumerate(higher.values or ())}
     for value, area in zip(column.values or (), column.areas_in(above), strict=True):
         if area not in position:
-            explicit = (
+            assigned = (
                 f"to '{shorten(area)}', which is not a value of '{above}'" if area else "to no area"
             )
-            refuse("DP-SCHEMA-018", column=name, value=shorten(value), told=explicit)
+            refuse("DP-SCHEMA-018", column=name, value=shorten(value), assigned=assigned)
     empty = {*higher.allocated_values} - {*column.areas_in(above)}
     if empty:
         area = shorten(min(empty, key=position.__getitem__))

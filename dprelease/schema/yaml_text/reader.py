@@ -150,7 +150,7 @@ def _checked_events(text: str, where: Place) -> list[yaml.Event]:
         flaw = flaw_of(problem, text)
         place = Place(where.file, flaw.line)
         raise DeclarationError(
-            "DP-YAML-003", place=place, problem=flaw.problem, mend=flaw.mend
+            "DP-YAML-003", place=place, problem=flaw.problem, advice=flaw.advice
         ) from None
     if documents != 1:
         raise DeclarationError("DP-YAML-007", place=where)
@@ -239,8 +239,8 @@ class _DocumentBuilder:
             return value
         if value == "" and keys:
             place = Place(self.here.file, self.lines[keys], dotted_path(keys))
-            problem, mend = _missing_value_problem(keys[-1], flow=flow)
-            finding = DeclarationError("DP-YAML-010", place=place, problem=problem, mend=mend)
+            problem, advice = _missing_value_problem(keys[-1], flow=flow)
+            finding = DeclarationError("DP-YAML-010", place=place, problem=problem, advice=advice)
             self._add_finding(keys, finding)
         return None
 
@@ -273,8 +273,8 @@ def _missing_value_problem(key: str | int, *, flow: bool) -> tuple[str, str]:
         return f"The key '{key}' has no value", "write one, or leave it out"
     if ":" in key:
         return f"'{key}' has no space after its colon", "write one, as in key: value"
-    mend = (
+    advice = (
         "a comma starts a new key there: write decimals with a point, as in 0.5, lists in "
         "brackets, as in [a, b], and texts with a comma in quotes"
     )
-    return f"'{key}' stands between braces as a key without a value", mend
+    return f"'{key}' stands between braces as a key without a value", advice

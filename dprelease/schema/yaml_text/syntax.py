@@ -31,7 +31,7 @@ class SyntaxFlaw:
 
     line: int | None
     problem: str
-    mend: str = DEFAULT_FIX
+    advice: str = DEFAULT_FIX
 
 
 @dataclass(frozen=True, slots=True)
