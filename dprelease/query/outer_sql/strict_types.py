@@ -3,8 +3,8 @@
 In `n = 'many'` and COALESCE(n, 'none'), DuckDB converts the text to a number when it computes a
 row. That fails for most texts, and a trial may compute no such row. With texts of the type VARCHAR,
 DuckDB refuses to mix types when it binds a statement, except in `=`, IN, NULLIF, the default of
-LAG, USING, and conditions. `strict_form` has BETWEEN or COALESCE in their place, in which DuckDB
-compares the types.
+LAG, USING, and conditions. `strict_form` has COALESCE in their place, in which DuckDB compares the
+types.
 """
 
 from __future__ import annotations
@@ -107,10 +107,8 @@ def _strict(node: exp.Expr) -> exp.Expr:
 
 def _all_alike(value: exp.Expr, others: list[exp.Expr]) -> exp.Expr:
     """Return a condition that has no types if the types of the value and others differ."""
-    alike = (
-        exp.Between(this=value.copy(), low=other.copy(), high=other.copy()) for other in others
-    )
-    return exp.Paren(this=exp.and_(*alike, copy=False))
+    alike = exp.Coalesce(this=value.copy(), expressions=[other.copy() for other in others])
+    return exp.Paren(this=exp.Is(this=alike, expression=exp.Null()))
 
 
 def _is_date(text: str) -> bool:
