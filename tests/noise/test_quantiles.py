@@ -378,7 +378,9 @@ def true_quantiles(values: np.ndarray, at: Fraction) -> tuple[int, int]:
 
 @pytest.mark.parametrize("tree", [False, True])
 def test_coverage_test_rejects_unshifted_ends(tree: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dprelease.noise.quantiles.rank_shift", lambda aggregate, _: aggregate.side)
+    monkeypatch.setattr(
+        "dprelease.noise.selections.rank_shift", lambda aggregate, _: aggregate.side
+    )
     monkeypatch.setattr("dprelease.noise.selections.end_width", lambda *_: 0)
     names = ("0.1", "0.3", "0.5", "0.7") if tree else ("0.5",)
     with pytest.raises(AssertionError):
