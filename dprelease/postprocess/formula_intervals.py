@@ -33,7 +33,7 @@ from dprelease.postprocess.margins import FARTHEST, PLACES, Pivot, compatible_ra
 from dprelease.postprocess.noise_table import spread_draws
 from dprelease.postprocess.variance_margins import LEAST_TAIL_DRAWS
 from dprelease.query.measurement import OutputColumn
-from dprelease.query.outer_sql.formulas import Formula, confidence_of_each
+from dprelease.query.outer_sql.formulas import SQUARE_ROOT, Formula, confidence_of_each
 
 DRAWS = 2**16
 """The number of evenly spread joint draws of the noise of a formula."""
@@ -88,6 +88,8 @@ def quotient_of(formula: Formula) -> Quotient | None:
         return Linear(Fraction(0), {formula.column: Fraction(1)}), ONE
     if not formula.operator:
         return Linear(formula.number, {}), ONE
+    if formula.operator == SQUARE_ROOT:
+        return None
     left, right = (quotient_of(part) for part in formula.parts)
     if left is None or right is None:
         return None
@@ -178,6 +180,8 @@ class FormulaInterval:
         if not formula.operator:
             constant = np.full(size, _float(formula.number))
             return constant, constant
+        if formula.operator == SQUARE_ROOT:
+            return _square_root(self._by_arithmetic(formula.parts[0], numbers, size))
         left, right = (self._by_arithmetic(part, numbers, size) for part in formula.parts)
         if formula.operator == "*" and formula.parts[0] == formula.parts[1]:
             return _square(left)
@@ -256,6 +260,12 @@ def _square(ends: Ends) -> Ends:
     ones, others = ends[0] ** 2, ends[1] ** 2
     least: Floats = np.where((ends[0] < 0.0) & (ends[1] > 0.0), 0.0, np.minimum(ones, others))
     return least, np.maximum(ones, others)
+
+
+def _square_root(ends: Ends) -> Ends:
+    """Return the ends of a square root; NaN where no number of the interval has one."""
+    # The number without noise has a root, so it is not among the negative numbers.
+    return np.sqrt(np.where(ends[0] < 0.0, 0.0, ends[0])), np.sqrt(ends[1])
 
 
 def _float(number: Fraction) -> float:

@@ -125,7 +125,8 @@ def sql(
         The values of the parameters of the statement: of `$name` by name, or of `?` in order.
     margins
         Whether each column that is an aggregate is followed by its margin of error (95 %), or by
-        the ends of its interval, and each sum, difference, product or quotient of aggregates too.
+        the ends of its interval, and each sum, difference, product, quotient or square root of
+        aggregates too.
     state
         The state of the run. Every step updates it, and it is valid even after an exception.
 

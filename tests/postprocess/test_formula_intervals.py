@@ -63,6 +63,8 @@ WIDER: dict[str, Callable[[Truth], float]] = {
     "COUNT(x) / SUM(x) + COUNT(x) / SUM(h)": lambda t: t["COUNT(x)"] / t["SUM(x)"] + t["COUNT(x)"] / t["SUM(h)"],
     "AVG(x) - AVG(h)": lambda t: t["AVG(x)"] - t["AVG(h)"],
     "AVG(x) * COUNT(x) / AVG(h)": lambda t: t["AVG(x)"] * t["COUNT(x)"] / t["AVG(h)"],
+    "SQRT(SUM(x) / COUNT(x))": lambda t: math.sqrt(t["SUM(x)"] / t["COUNT(x)"]),
+    "AVG(h) * SQRT((COUNT(x) - 1) / COUNT(x))": lambda t: t["AVG(h)"] * math.sqrt(1 - 1 / t["COUNT(x)"]),
     "(AVG(x) - 40) * (AVG(x) - 40)": lambda t: (t["AVG(x)"] - 40) ** 2,
 }  # fmt: skip
 """Other formulas, whose intervals are on the safe side."""
@@ -214,6 +216,21 @@ def test_squares_have_no_negative_ends() -> None:
     low, high = interval.ends(ends.__getitem__, 5)
     np.testing.assert_array_equal(low, [0.0, 1.0, 1.0, 0.0, math.nan])
     np.testing.assert_array_equal(high, [4.0, 4.0, 9.0, 4.0, math.nan])
+
+
+def test_square_roots_begin_at_zero() -> None:
+    formula = parse("SQRT(AVG(x))")
+    query, names = declared_query(formula)
+    columns = {column.name: column for column in query.columns}
+    laws, (mean,) = laws_of(query, "laplace"), names.values()
+    interval = FormulaInterval.of(formula.with_columns(names), columns, laws, CONFIDENCE)
+    ends = {
+        f"{mean}_lower": np.array([4.0, -1.0, -3.0, math.nan]),
+        f"{mean}_upper": np.array([9.0, 16.0, -1.0, 1.0]),
+    }
+    low, high = interval.ends(ends.__getitem__, 4)
+    np.testing.assert_array_equal(low, [2.0, 0.0, math.nan, math.nan])
+    np.testing.assert_array_equal(high, [3.0, 4.0, math.nan, math.nan])
 
 
 def test_confidences_near_one_use_exact_tails() -> None:

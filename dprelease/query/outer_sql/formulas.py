@@ -17,13 +17,14 @@ MOST_COLUMNS = 10
 ENDS = ("lower", "upper")
 """The names of the ends of an interval."""
 
+SQUARE_ROOT = "sqrt"
 OPERATORS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
 """The operations of formulas, by node type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A number, a noisy column, or an operation (+, -, * or /) on two formulas."""
+    """A number, a noisy column, a square root, or an operation (+, -, * or /) on two formulas."""
 
     number: Fraction = Fraction(0)
     column: str = ""
@@ -95,6 +96,8 @@ class _FormulaReader:
             return self._of_name(node)
         if isinstance(node, exp.Neg):
             return self._of_operands("-", exp.Literal.number(0), node.this)
+        if isinstance(node, exp.Sqrt):
+            return self._of_operands(SQUARE_ROOT, node.this)
         if type(node) in OPERATORS:
             return self._of_operands(OPERATORS[type(node)], node.this, node.expression)
         if isinstance(node, exp.Literal) and not node.is_string:
@@ -104,11 +107,11 @@ class _FormulaReader:
                 return f"{quoted(node)} is not a decimal number"
         return _reason_against(node)
 
-    def _of_operands(self, operator: str, left: exp.Expr, right: exp.Expr) -> Formula | str:
-        """Return the formula of an operation on two nodes, or the reason why it has none."""
+    def _of_operands(self, operator: str, *operands: exp.Expr) -> Formula | str:
+        """Return the formula of an operation on nodes, or the reason why it has none."""
         parts = []
-        for side in (left, right):
-            part = self.read(side)
+        for operand in operands:
+            part = self.read(operand)
             if isinstance(part, str):
                 return part
             parts.append(part)
@@ -147,4 +150,5 @@ def _reason_against(node: exp.Expr) -> str:
         return "a sub-query reads another noisy table"
     if isinstance(node, exp.Case | exp.If):
         return "CASE may choose another branch for the value without noise"
-    return f"{quoted(node)} is not a sum, difference, product or quotient of aggregates and numbers"
+    operations = "a sum, difference, product, quotient or square root"
+    return f"{quoted(node)} is not {operations} of aggregates and numbers"

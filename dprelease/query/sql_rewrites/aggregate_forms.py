@@ -202,8 +202,10 @@ class AggregateForms:
         # If something replaces missing values, the statistic is one of all rows.
         is_filled = getattr(declared, "fill_value", None) is not None
         counted = exp.Count(this=exp.Star() if is_filled else column.copy(), big_int=True)
-        fewer = exp.Paren(this=exp.Sub(this=counted, expression=number(1)))
-        share: exp.Expr = exp.Div(this=fewer, expression=counted.copy())
+        # Not (n - 1) / n: the interval would be wider, as if both n had noise of their own.
+        share: exp.Expr = exp.Sub(
+            this=number(1), expression=exp.Div(this=number(1), expression=counted)
+        )
         if isinstance(node, exp.VariancePop):
             sample: exp.Expr = exp.Variance(this=column)
         else:
