@@ -77,7 +77,8 @@ class AreaErrors:
         inside[leaves[shares == 1]] = True
         for level in range(tree.levels - 1, 0, -1):
             parents, counts = tree.parents[level - 1], tree.fan(level - 1)
-            whole = np.bincount(parents[inside], minlength=len(counts)) == counts
+            # An area without parts is no sum of leaves: its own measurements are not in the sum.
+            whole = (np.bincount(parents[inside], minlength=len(counts)) == counts) & (counts > 0)
             made[level] = np.flatnonzero(inside & ~whole[parents])
             inside = whole
         made[0] = np.flatnonzero(inside)
@@ -310,6 +311,7 @@ class GroupTables:
             ) -> Whole:  # fmt: skip
                 """Return the margin of each cell, in units of values."""
                 units = np.ldexp(quantile * error * _ROUNDING_FACTOR, bits)
+                # A sum of exact numbers has no rounding error either.
                 units = np.ceil(units) + np.where(error == 0, 0, np.ceil(rounding))
                 return np.repeat(np.nan_to_num(units).astype(np.int64), each)
 
