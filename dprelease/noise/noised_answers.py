@@ -56,6 +56,7 @@ def answer_query(engine: QueryEngine, columns: Sequence[PlannedColumn], bits: Bi
         partitions.names[i] for i in np.flatnonzero(selected).tolist()
     )
     index_of_name = {name: i for i, name in enumerate(partitions.names)}
+    # The key space sorts the names, so numbers of people are put into its order.
     order = [index_of_name[str(text)] for text in space.keys[0].values]
     public = replace(query, keys=space)
     planned = tuple(replace(column, query=public) for column in columns)
@@ -90,6 +91,7 @@ def noisy_batches(
 
     Raises DataError: the errors of `QueryEngine.run`.
     """
+    # Only with true randomness: a rehearsal or a replay draws from its own bits on this machine.
     if isinstance(bits, Entropy):
         drawn = engine.noisy_vectors(query, FreshNoise(tuple(columns)))
         if drawn is not None:
@@ -131,6 +133,7 @@ def key_threshold(mechanism: Mechanism) -> int:
         return int(mechanism.threshold)
     if not mechanism.has_bounded_noise:
         raise ValueError("only noise that ends has a threshold")
+    # Tails of bounded noise are exactly 0 beyond its end, so a ball decides without an error.
     last = largest_true(can_be_reached, mechanism.half_width(0.9))
     if last is None:
         raise ValueError("the end of the noise can't be told")

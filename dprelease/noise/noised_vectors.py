@@ -56,6 +56,7 @@ def perturb_in_batches(
         if not column.measurement.is_vector:
             from dprelease.noise.selections import choose_candidates
 
+            # Imported at first use: most releases select nothing.
             choices |= choose_candidates(exact, column, choices, bits)
     mechanisms = {
         column.measurement.name: _noise_of_vector(column)
@@ -91,6 +92,7 @@ def change_batch_size(
         except StopIteration:
             raise LookupError("cells are missing") from None
         yield NoisyTable(batch_size, batch)
+    # Too many cells would mean that keys and values are shifted against each other.
     if any(len(values) for values in left.values()) or next(chunks, None) is not None:
         raise LookupError("there are more cells than keys")
 
@@ -143,6 +145,8 @@ def _noise_of_vector(column: PlannedColumn) -> Mechanism:
     Raises TypeError if a vector has no noise, unless it is a declared invariant or a sum of one.
     """
     mechanism = column.mechanism
+    # Both ways: an invariant that was not declared would publish the truth, and a declared one with
+    # noise would not be one.
     if not isinstance(mechanism, Mechanism) or isinstance(mechanism, Invariant) is not bool(
         column.measurement.exact
     ):
@@ -182,6 +186,7 @@ def noised_messages(
     for column in columns:
         name = column.measurement.name
         noise = sample(column.law, exact.size, bits, modular=True).view(np.uint64)
+        # A larger total could wrap modulo 2^64 into a plausible number.
         reach = column.clamping_bound(parties)
         true = np.clip(exact.vector(name), -reach, reach)
         fine = true.view(np.uint64) * np.uint64(column.refined)
@@ -203,6 +208,7 @@ def perturb_records(
     Noised numbers are clamped to +-2^62, which is post-processing. Noise is clamped one step
     earlier, so that no sum exceeds 64 bits.
     """
+    # For all columns at once, so that the values of one record stay together.
     exact.reorder(random_order(exact.size, bits))
     noisy = {}
     for planned in columns:

@@ -78,6 +78,7 @@ def _select_dense(
         scores = _candidate_scores(upto, first, last_gap, target)
         word, near = int(words[cell]), last_gap - first
         ones = np.ones(len(scores), dtype=np.int64)
+        # Scores outside are too low to matter, but their number is part of the error bound.
         selected = mechanism.choose_by_word(scores, ones, word, len(upto) - near)
         if selected is None:
             every_score = _candidate_scores(upto, 0, len(upto), target)
@@ -133,6 +134,7 @@ def quantile_runs(profile: Profile, aggregate: Quantile, target: RankTarget) -> 
     if target.side:
         scores[last_gap + 1] = target.scores_outside(total)
     previous = np.concatenate(([-1], values[:-1])) if pairs else values
+    # The first gap of a cell begins at candidate 0.
     previous[starts[:-1][sizes > 0]] = -1
     lengths[gap_before] = values - previous - 1
     ends = np.full(cells, -1, dtype=np.int64)
@@ -207,6 +209,7 @@ class _QuantilePaths:
         is_empty = below + above == 0.0  # an empty node has two equal halves
         below, above = np.where(is_empty, 1.0, below), np.where(is_empty, 1.0, above)
         goal = self._fraction * (below + above)
+        # An empty half has no values to descend to, even for the fraction 0.
         left_side: Flags = (goal <= below) & (below > 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             fraction = np.where(left_side, goal / below, (goal - below) / above)
@@ -252,6 +255,8 @@ def _descend_tree(
     at_cell = np.broadcast_to(np.arange(cells), node.shape)
     for level in range(tree.levels):
         half = 1 << (tree.levels - level - 1)
+        # Paths that share a node must see the same noise: a second draw for one count would cost
+        # again.
         nodes, index_of_node = np.unique(node + at_cell * (1 << tree.levels), return_inverse=True)
         cell, first = nodes >> tree.levels, nodes & ((1 << tree.levels) - 1)
         left = counter.count_between(cell, first, first + half) + sample(
@@ -265,6 +270,7 @@ def _descend_tree(
             for one, end in zip(paths, ends.tolist(), strict=True)
         ]
         node = np.where(np.concatenate(goes_left), node, node + half)
+    # The tree has a power of two of leaves, of which the last ones may be no candidates.
     return np.minimum(node, tree.candidates - 1)
 
 

@@ -17,6 +17,7 @@ def post_process(
     """Return the values to publish, lattice steps, and a mask of empty cells."""
     empty = None
     if post.suppress_below is not None:
+        # Compared before rounding: a value that is rounded up to the limit must not appear.
         empty = steps < _clip_to_limit(math.ceil(post.suppress_below / step))
     published = np.maximum(steps, 0) if post.non_negative else steps
     if post.round_to is not None and post.round_to > step:
@@ -36,6 +37,7 @@ def post_process_end(steps: Integers, post: PostProcessing, step: Fraction, side
     published = np.maximum(steps, 0) if post.non_negative else steps
     if post.round_to is not None and post.round_to > step:
         base = int(post.round_to / step)
+        # The ceiling for upper ends and the floor for lower ones.
         published = side * -(side * -published // base) * base
     return _code_ends(published, post, step)
 

@@ -79,6 +79,8 @@ class JointMoments:
             for (i, j), part in zip(entries, column.parts, strict=True)
             if i == 0 < j
         )
+        # Columns of unlike size would make the matrix ill-conditioned, and its least eigenvalue
+        # meaningless.
         halves = np.array([1.0, *((one.upper - one.lower) / 2 or 1.0 for one in sums)])
         tensor = np.zeros((len(entries), size, size))
         for p, ((i, j), part) in enumerate(zip(entries, column.parts, strict=True)):
@@ -151,6 +153,7 @@ def _compatible(values: Floats, divisor: Floats, end: float, width: Widths) -> F
 
     The width is convex, so r is found by halving; `end` itself counts if it is compatible.
     """
+    # `far` is returned: the end that may be slightly too far, never too near.
     near, far = values.copy(), np.full_like(values, end)
     for _ in range(HALVINGS):
         middle = (near + far) / 2

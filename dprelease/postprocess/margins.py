@@ -76,6 +76,7 @@ class Pivot:
     def width(self, t: Floats) -> Floats:
         """Return the quantiles at t, extrapolated with `slope` above the last place."""
         widths: Floats = np.interp(t, self.places, self.widths)
+        # Beyond the table, widths grow at most in proportion to t.
         widths += np.maximum(np.abs(t) - float(self.places[-1]), 0.0) * self.slope
         return widths
 
@@ -90,6 +91,7 @@ def pivot_of(over: Mechanism, under: Mechanism, confidence: float) -> Pivot:
     scale = max(over.half_width(confidence), 1) / max(under.half_width(confidence), 1)
     end = math.asinh(FARTHEST)
     places = float(scale) * np.sinh(np.linspace(-end, end, PLACES))
+    # The middle of the even spacing is 0 up to rounding, and `_noise_quantile` needs exactly 0.
     places[PLACES // 2] = 0.0
     widths = [_noise_quantile(over, under, t, confidence) for t in places.tolist()]
     return Pivot(places, np.array(widths))
@@ -112,6 +114,7 @@ def _noise_quantile(over: Mechanism, under: Mechanism, t: float, confidence: flo
     low, high = 0.0, max(1.0, float(k.places[-1]))
     while too_narrow(high):
         low, high = high, 2 * high
+        # No noise is so wide; the table of tails says that no width suffices.
         if high > 2.0**80:
             return math.inf
     for _ in range(48):
@@ -149,6 +152,7 @@ def compatible_ratios(
         found = (first <= last) & np.isfinite(first)
         low = np.where(found, np.minimum(low, np.minimum(one, other)), low)
         high = np.where(found, np.maximum(high, np.maximum(one, other)), high)
+    # The noisy values contradict every ratio within the bounds, so nothing is excluded.
     nothing = low > high
     return np.where(nothing, ends[0], low), np.where(nothing, ends[1], high)
 

@@ -48,6 +48,7 @@ def table_of(mechanism: Mechanism) -> NoiseTable:
     above = above[first]
     for i in np.flatnonzero(times > 1).tolist():  # steps are coarser than nodes there
         above[i] = float(mechanism.tail(int(places[i] + 0.5), True).mid())
+    # Probabilities of equal places were replaced, and must still fall.
     above = np.minimum.accumulate(above)
     weights = -np.diff(above)
     nodes = (places[1:] + places[:-1]) / 2
@@ -71,6 +72,7 @@ def spread_draws(mechanisms: tuple[Mechanism, ...], n: int) -> tuple[Floats, ...
     draws_by_mechanism = []
     for i, mechanism in enumerate(mechanisms):
         u = (0.5 + np.arange(1, n + 1) * root ** -(i + 1.0)) % 1.0
+        # A u of exactly 0 has no quantile, and farther ones have no weight.
         u = np.clip(u, 2.0**-40, 1.0 - 2.0**-40)
         tails, upper = np.minimum(u, 1.0 - u), u < 0.5
         draws = np.where(

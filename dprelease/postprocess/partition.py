@@ -106,6 +106,8 @@ def wrong_folders(level: Key) -> Iterator[str]:
         if len(folder) > LONGEST_NAME:
             yield f"'{text[:40]}' is too long for the name of a folder"
             return
+        # File systems of Windows and macOS do not tell case apart, and the second area would
+        # overwrite the first.
         other = seen.setdefault(folder.casefold(), text)
         if other != text:
             yield f"'{other}' and '{text}' are one folder where case does not tell names apart"

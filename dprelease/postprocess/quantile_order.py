@@ -38,6 +38,7 @@ def quantile_ratio_estimates(
       intervals.
     - `most`: the largest ratio that the bounds allow, which may be infinite.
     """
+    # Values and ends are selected independently, so they need not be in order.
     upper_ends, lower_ends = np.sort(np.stack(over), axis=0), np.sort(np.stack(under), axis=0)
     unsure = ~(lower_ends[0] > 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):

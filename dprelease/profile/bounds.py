@@ -78,6 +78,7 @@ def sums_under_limits(engine: QueryEngine, query: Query, limits: PrivacyUnit) ->
 
 def _clamped_total(vector: Integers) -> Integers:
     """Return the sum of all cells as a vector of one cell, clamped to the range of vectors."""
+    # In Python's integers: a sum of cells within 2^62 each may overflow 64 bits.
     total = sum(vector.tolist())
     return np.array([min(max(total, -LIMIT), LIMIT)], dtype=np.int64)
 
@@ -150,6 +151,7 @@ def try_limits(
             highest_useful = min(most, space.size) if bound == "max_groups" else most
             rows_at_last_limit = -1
             for value in limits_to_try(declared, highest_useful):
+                # Queries of one table share limits, so they share the plan for each tried value.
                 key = query.declared.table.name, bound, value
                 if key not in plans:
                     plans[key] = declared_plan

@@ -82,6 +82,7 @@ def profile(
                     _open_tallies(declaration, query, frames)
                 )
             engines[query.name] = engines_by_tables[pair]
+            # All queries are compiled before `state` says that rows were read.
             engines[query.name].compile(query)
         state.rows = True
         left_out = tuple(_count_left_out(engines[query.name], query) for query in queries)

@@ -27,6 +27,8 @@ def private_file(path: Path, declaration: Declaration) -> Iterator[BinaryIO]:
     _refuse_published(path, declaration)
     refused: OutputError | None = None
     try:
+        # The mode counts from the creation on: with a later chmod, another user could open the file
+        # in between.
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     except FileExistsError:
         refused = OutputError("DP-OUTPUT-014", name=path.name)
@@ -38,6 +40,7 @@ def private_file(path: Path, declaration: Declaration) -> Iterator[BinaryIO]:
     done = False
     try:
         with os.fdopen(handle, "wb") as file:
+            # The umask may have taken rights from the owner.
             os.fchmod(file.fileno(), 0o600)
             yield file
             done = True
@@ -51,6 +54,7 @@ def _refuse_published(path: Path, declaration: Declaration) -> None:
     """Raise DP-PROFILE-002 for a path inside a published folder."""
     published = (declaration.folder / declaration.spec.output).resolve()
     for folder in path.absolute().parent.resolve().joinpath("x").parents:
+        # A folder with a manifest is a release, whichever release it belongs to.
         if folder == published or (folder / MANIFEST).exists():
             raise OutputError("DP-PROFILE-002", name=path.name, folder=folder.name)
 

@@ -102,6 +102,7 @@ class AgentKey:
                 problem = str(refused)
             else:
                 known = signature.public == self._public and signature.namespace == namespace
+                # The answer comes from another program, so it is checked like any other signature.
                 if known and signature.holds(message):
                     return signature
                 problem = "ssh-keygen returned a signature of something else"
@@ -178,6 +179,7 @@ def _read_small_file(path: Path) -> bytes:
 def refuse_readable_by_others(path: Path) -> None:
     """Raise SignatureError DP-SIGN-004 if other users may read a secret file, as SSH does."""
     status = path.stat()
+    # As in OpenSSH, which does not check files of other owners.
     if status.st_uid == os.getuid() and stat.S_IMODE(status.st_mode) & 0o077:
         raise SignatureError("DP-SIGN-004", name=path.name)
 

@@ -262,6 +262,7 @@ def _matches_patterns(name: str, patterns: str) -> bool:
     found = False
     for pattern in patterns.split(","):
         is_negated, text = pattern.startswith("!"), pattern.removeprefix("!")
+        # The whole list fails, as in OpenSSH, so that no negated pattern is skipped.
         if len(text.encode()) > LONGEST_PATTERN:
             return False
         expression = re.escape(text).replace(r"\*", ".*").replace(r"\?", ".")

@@ -54,6 +54,7 @@ def parse_base64(text: bytes) -> bytes:
     """
     compact = b"".join(text.split())
     data = base64.b64decode(compact, validate=True)
+    # Unused bits of the last letter could otherwise differ: one signature would have several texts.
     if base64.b64encode(data) != compact:
         raise ValueError("it is no Base64")
     return data
@@ -146,6 +147,7 @@ class Signature:
             raise ValueError("its key is not of the type ssh-ed25519, the only supported one")
         raw = signature.string()
         signature.end()
+        # As in OpenSSH, no other digest is accepted, however strong the key.
         if reserved or algorithm not in (b"sha256", b"sha512") or len(raw) != 64:
             raise ValueError("it has parts that no Ed25519 signature has")
         raw_public_key(public)

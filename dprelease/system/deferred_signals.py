@@ -45,6 +45,7 @@ def defer_signals() -> Iterator[None]:
             arrived.append(number)
 
     try:
+        # `signal.signal` raises ValueError in any other thread.
         if threading.current_thread() is threading.main_thread():
             for number_to_defer in ENDING_SIGNALS:
                 handler = signal.getsignal(number_to_defer)
@@ -76,6 +77,7 @@ def temporary_folder(prefix: str, parent: Path | None = None) -> Iterator[Path]:
             folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
         yield folder
     finally:
+        # The folder is missing if the very creation was interrupted.
         if folder is not None and maker.is_here:
             with defer_signals():
                 shutil.rmtree(folder, ignore_errors=True)

@@ -44,10 +44,13 @@ def read_file(path: Path, most: int) -> bytes:
     can't be read, or if no file can have its name.
     """
     try:
+        # Before opening, because even opening a device may have effects; and again after it,
+        # because the path may have changed.
         require_regular_file(path.stat())
         handle = os.open(path, OPEN_FLAGS)
     except ValueError:  # NUL, or half of a surrogate pair
         raise OSError(errno.EINVAL, "no file has such a name") from None
+    # Without a buffer, `read` returns None if reading would block.
     with open(handle, "rb", buffering=0) as file:
         status = os.fstat(handle)
         require_regular_file(status)
@@ -82,6 +85,7 @@ def refuse_side_files(file: Path, endings: Iterable[str]) -> None:
     for path in dict.fromkeys((os.path.abspath(file), os.path.realpath(file))):
         for ending in endings:
             try:
+                # Not `stat`: a dangling link would count as missing.
                 require_regular_file(os.lstat(path + ending))
             except (FileNotFoundError, NotADirectoryError):
                 continue
@@ -98,6 +102,7 @@ def _is_unreadable(path: str) -> bool:
     The file is not opened, because closing it would release SQLite's locks on it. A missing file
     does not count as unreadable, because other processes create and remove journals all the time.
     """
+    # Several times, because a journal may come or go between the two calls.
     return all(not os.access(path, os.R_OK) and os.path.lexists(path) for _ in range(ACCESS_CHECKS))
 
 

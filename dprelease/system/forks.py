@@ -24,6 +24,8 @@ class Maker:
     """The process that created this object, which may be a parent of the current process."""
 
     def __init__(self) -> None:
+        # The object tells apart processes of equal numbers, and the number those that were forked
+        # by C code.
         self._process, self._number = _CURRENT_PROCESS[0], os.getpid()
 
     @property

@@ -116,6 +116,7 @@ def lake_problem(files: Iterable[Path], tree: FolderTree = LOCAL_TREE) -> Proble
     found = None
     seen: set[Path] = set()
     for file in files:
+        # DuckLake has no marker in its folders: its catalog is a database elsewhere.
         if DUCKLAKE_NAME.fullmatch(file.name):
             found = "DuckLake", f"its files are named as in '{_safe_name(file)}'"
         for folder in _unseen_folders(_folders_above(file, tree), seen):
@@ -212,6 +213,8 @@ def _job_folders(file: Path, tree: FolderTree) -> Iterator[Path]:
     for path in tree.places(file):
         for folder in path.parents:
             yield folder
+            # Folders such as state=36 are parts of one output, whose markers are in the folder
+            # above all of them.
             if "=" not in folder.name:
                 break
 

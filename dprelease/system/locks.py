@@ -38,6 +38,8 @@ class Lock:
         while True:
             handle = _open_or_create(path)
             try:
+                # Not `fcntl.lockf`: such locks belong to the process, and closing any other handle
+                # of the file releases them.
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 is_current = _is_same_file(path, handle)
             except BlockingIOError:
@@ -61,7 +63,10 @@ class Lock:
         if handle is None:
             return
         with contextlib.suppress(OSError):  # if the file remains, it is not locked any more
+            # Another process may have removed the file and locked a new one at this path.
             if _is_same_file(self.path, handle):
+                # Before the lock is released: afterwards another holder might already have the
+                # file.
                 self.path.unlink()
         with contextlib.suppress(OSError):
             os.close(handle)

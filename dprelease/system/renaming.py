@@ -19,6 +19,7 @@ def is_mounted(path: Path) -> bool:
     This can't be determined by stat(2) alone, which does not show bind mounts of the same file
     system.
     """
+    # Compared as bytes, because mount points need not be valid UTF-8.
     real = os.fsencode(os.path.realpath(path))
     try:
         lines = MOUNTS.read_bytes().splitlines()
@@ -33,6 +34,7 @@ def _mount_point(line: bytes) -> bytes:
     mount_point = fields[4] if fields[4:] else b""
     if b"\\" not in mount_point:
         return mount_point
+    # The kernel writes blanks, tabs, line ends and backslashes of paths as octal numbers.
     return re.sub(rb"\\([0-7]{3})", lambda m: bytes([int(m[1], 8)]), mount_point)
 
 
@@ -54,6 +56,8 @@ def rename_new(folder: Path, target: Path) -> None:
     """
     if not _rename_with_flags(folder, target, NO_REPLACE):
         # rename(2) replaces nothing but an empty folder.
+        # Another program may create the name between this check and the renaming. Then only an
+        # empty folder is lost.
         if os.path.lexists(target):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         folder.rename(target)

@@ -33,6 +33,7 @@ class Summarized(ABC):
 
     def _repr_html_(self) -> str:
         title, heads, rows, more = _cells(self._summary())
+        # Names of columns come from files of others, and a notebook would run their HTML.
         head = "".join(f"<th>{escape(cell)}</th>" for cell in heads if any(heads))
         body = "".join(
             "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows

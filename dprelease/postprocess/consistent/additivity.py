@@ -108,6 +108,8 @@ def _unequal_level_sums(
     wrong: set[str] = set()
     while first < areas:
         last = int(np.searchsorted(starts, starts[first] + batch_areas, side="right")) - 1
+        # At least one area, even if its parts alone are more than a batch; `_sums_of_parts` then
+        # reads these in turns.
         last = min(max(last, first + 1), first + batch_areas, areas)
         summed = _sums_of_parts(shape, parts, read, first, last, batch_areas)
         for one in tables:

@@ -181,6 +181,7 @@ class DerivedColumn:
         added_errors = {name: rounding[name] / smallest for name in names}
         if not any(added_errors.values()):
             return self._companions(found, estimates)
+        # The t that makes the bound nearly the least one; any t > 0 is valid.
         least = {name: float(np.nanmin(estimates[name][1], initial=math.inf)) for name in names}
         some = [added_errors[name] / least[name] for name in names if 0 < least[name] < math.inf]
         t = max(math.sqrt(2.0) * max(some, default=1.0), 2.0**-20)

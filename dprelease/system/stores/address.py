@@ -89,6 +89,7 @@ def address_problem(address: StoreAddress) -> tuple[str, str] | None:
     if "@" in address.authority and (scheme != "abfss" or ":" in address.authority):
         reason = "its URI contains a user name or a password, and schemas are published"
         return reason, "remove it; credentials are read from the environment"
+    # In the key of an object, ? alone is a pattern, and only with = it is a query.
     if (is_web and "?" in key) or re.search(r"\?[^/]*=", key) or "#" in key:
         reason = "its URI has a query or a fragment, which may contain a signature or a key"
         return reason, "use the address without ? and #; credentials are read from the environment"

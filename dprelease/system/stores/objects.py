@@ -86,6 +86,7 @@ class Store:
             options: Any = {"range": (start, end), "if_match": stored.tag}
             with _failures(missing=Cause.CHANGED):
                 chunk = obstore.get(self._store, stored.key, options=options).bytes()
+            # A server that ignores the range or the tag must not pass for one that respects them.
             if len(chunk) != end - start:
                 raise StoreError(Cause.CHANGED)
             target.write(chunk)

@@ -68,5 +68,7 @@ def _write_body(response: Any, target: BinaryIO) -> None:
             break
         target.write(chunk)
         written += len(chunk)
+    # A connection that ends early looks like the end of the file. Half of the rows would be
+    # counted.
     if response.status != http.client.OK or (length is not None and str(written) != length.strip()):
         raise StoreError(Cause.UNREACHABLE)
