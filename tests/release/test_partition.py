@@ -26,7 +26,7 @@ from dprelease.postprocess.consistent.published import CellNumbers
 from dprelease.postprocess.partition import Parts
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.tables import formats
-from dprelease.tables.formats import split_into_parts
+from dprelease.tables.family_tables import split_into_parts
 from tests.covering import spread
 from tests.manifest_files import with_digest
 from tests.release.area_family import TOWNS, publish_family, read_family

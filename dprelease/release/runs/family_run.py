@@ -34,9 +34,15 @@ from dprelease.release.execute import Publication
 from dprelease.system.deferred_signals import defer_signals
 from dprelease.system.prefetch import prefetch_chunks
 from dprelease.tables import formats
-from dprelease.tables.family_tables import MeasuredTables, Piece, published_table, step_tables
+from dprelease.tables.family_tables import (
+    MeasuredTables,
+    Piece,
+    published_table,
+    split_into_parts,
+    step_tables,
+)
 from dprelease.tables.field_notes import Notes, noted_tables, with_field_notes
-from dprelease.tables.formats import ROW_GROUP, split_into_parts
+from dprelease.tables.formats import ROW_GROUP
 from dprelease.tables.published_tables import PublishedTables
 
 if TYPE_CHECKING:
