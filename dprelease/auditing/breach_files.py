@@ -179,6 +179,7 @@ def audit(
     check_paths(release, output)
     loaded = release if isinstance(release, Release) else read_release(release, variables=variables)
     if output is not None:
+        # Before the audit, which takes minutes and would otherwise be lost.
         refuse_folder(Path(output))
     _ = with_engine(loaded.declaration, engine)  # raises for an unknown engine
     outcome = run_audit(

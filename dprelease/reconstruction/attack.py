@@ -71,6 +71,7 @@ SUPPRESSION_THRESHOLD = 10
 
 def round_counts(true: Integers) -> ObservedCells:
     """Return counts that are rounded to the nearest multiple of 5."""
+    # With the odd base 5 there are no ties.
     shown = (ROUNDING_BASE * np.rint(true / ROUNDING_BASE)).astype(np.float64)
     return cells_within(shown, shown - ROUNDING_BASE // 2, shown + ROUNDING_BASE // 2, shown)
 
@@ -293,6 +294,8 @@ def attack(
         guess_records(combinations, block, true.records[block]) for block in areas.blocks
     )
     setup = _AttackSetup(rehearsal, combinations, areas, true, guesses)
+    # True marginals, which no attacker has: the attack has to beat the best guesser, not a weak
+    # one.
     guesses_baseline = guess_baseline(guesses, [true.records[block] for block in areas.blocks])
     draws = Draws(bits or Entropy())
     forms: list[FormOutcome] = []
@@ -332,6 +335,7 @@ def _likelihoods_of_form(
 ) -> dict[str, ObservedCells] | None:
     """Return the information in the tables of one form, by name; None if the form is impossible."""
     true, folder = setup.true.cells, setup.rehearsal.folder
+    # Only with areas: swapping exchanges nothing else.
     if form == "swapped":
         if setup.areas.attribute is None:
             return None
@@ -378,6 +382,7 @@ def _solve_blocks(
     done = []
     for i, number in enumerate(order):
         block = areas.blocks[number]
+        # The smallest blocks come first, and what they leave of their time goes to the larger ones.
         share = max(0.5, (end - monotonic()) / (len(order) - i))
         rates = expected_rates(combinations, block, setup.tables, likelihoods)
         problem = record_program(combinations, block, setup.tables, likelihoods, float(rates.sum()))

@@ -147,6 +147,7 @@ def _distinguishing_numbers(
     half = Fraction(1, 2)
     is_integer = isinstance(columns.get(column), IntegerColumn)
     between = [(a + b) * half for a, b in pairwise(ends)]
+    # Also the edges themselves, because they say on which side a cell is closed.
     numbers = {ends[0] - 1, *ends, ends[-1] + 1}
     # Between two integer edges, at most one integer is needed.
     numbers |= {Fraction(number.__floor__()) for number in between} if is_integer else {*between}

@@ -112,6 +112,7 @@ def log_probability_segments(mechanism: Mechanism, sign: int) -> Segments:
 
 def _negative_log_probability(mechanism: Mechanism, k: int) -> float:
     """Return the negative logarithm of the probability that the noise is k."""
+    # Tails far out are close to each other, and the logarithm needs their difference.
     with ctx.workprec(256):
         probability = mechanism.tail(k, True) - mechanism.tail(k + 1, True)
         return -float(probability.log().mid())

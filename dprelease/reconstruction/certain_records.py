@@ -112,6 +112,7 @@ def _fractional_minimum(problem: Program, one: int, seconds: float) -> int:
     costs[one] = 1.0
     limit = {"time_limit": max(0.1, seconds)}
     found = _solve_program(problem, costs, problem.most.astype(np.float64), options=limit)
+    # Without an optimum nothing is proved, so the bound is 0.
     return 0 if found.status != 0 else math.ceil(found.fun - TOLERANCE)
 
 
@@ -131,11 +132,13 @@ def _set_with_fewer_records(
         integrality=np.ones(int((problem.most > 0).sum()), dtype=np.int64),
         options={"time_limit": max(0.1, seconds), "mip_rel_gap": SEARCH_GAP},
     )
+    # Only this status is a proof. A search that ran out of time is none.
     if found.status == INFEASIBLE:
         return least[:0]
     if found.x is None:
         return None
     records: Integers = np.rint(found.x).astype(np.int64)
+    # The solver's tolerance may let rounded numbers violate a cell.
     return records if problem.admits(records) else None
 
 
@@ -144,6 +147,7 @@ def _may_have_more_records(problem: Program, number: int) -> bool:
     if not (problem.most > 0).any():
         return False
     found = _solve_program(problem, -np.ones(len(problem.most)), problem.most.astype(np.float64))
+    # Numbers are whole, so a fractional maximum below one more record is enough.
     return bool(found.status != 0 or -found.fun > number + 0.5)
 
 

@@ -45,6 +45,7 @@ class CountedTable:
         import pyarrow as pa
 
         published = formats.PUBLISHED_FORMAT.read(folder / self.file, [self.column]).column(0)
+        # Unsafe, because a decimal with many digits has no exact float.
         numbers: Floats = published.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return np.array(numbers, dtype=np.float64)
 
@@ -118,6 +119,8 @@ def _tables_of_counts(family: Family, table: FamilyTable) -> Iterator[CountedTab
         return
     for column in query.columns:
         first, post = column.parts[0], column.post
+        # A coded count may be any larger or smaller number, which the likelihoods here don't
+        # describe.
         coded = post.bottom_code is not None or post.top_code is not None
         if len(column.parts) == 1 and _is_count(first) and not coded:
             noise = None if first.exact else table.mechanisms[first.name]

@@ -158,5 +158,6 @@ def apportion(expected: Floats, total: int) -> Integers:
 
 def log_rates(rates: Floats) -> Floats:
     """Return the logarithms of expected numbers, the smallest of which are raised to a minimum."""
+    # Never minus infinity: a table may show that a combination exists which the marginals exclude.
     found: Floats = np.log(np.maximum(rates, math.exp(-20.0)))
     return found

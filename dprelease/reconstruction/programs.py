@@ -142,6 +142,7 @@ def likeliest_records(
     if not len(costs):  # every combination is excluded by a cell with a count of 0
         no_records = np.zeros(len(logs), dtype=np.int64)
         return Solution(no_records, True, problem.admits(no_records), 0.0)
+    # Deviations of cells follow from whole records, so they need not be declared whole.
     is_whole = np.arange(len(costs)) < len(of)
     found = milp(
         costs,
@@ -171,6 +172,8 @@ def _unit_variables(most: Integers, logs: Floats) -> tuple[Integers, Floats, Flo
         rise = np.array([math.lgamma(start + w + 1) - math.lgamma(start + 1) for w in width])
         of.append(free)
         widths.append(width.astype(np.float64))
+        # The factorial's logarithm is convex, so the cheaper variables fill up first without
+        # further constraints.
         costs.append(rise / width - logs[free])
     if not of:
         return np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0)

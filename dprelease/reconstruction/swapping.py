@@ -27,6 +27,7 @@ def swap_areas(
     values = combinations.values[of_record]
     unmoved = UnmovedRecords(_matching_values(values, area), values[:, area])
     left = int(rate * len(of_record)) // 2
+    # The last key sorts first: rarity, and random numbers among equally rare records.
     for one in np.lexsort((draws.uniform(len(of_record)), records[of_record])):
         if left == 0:
             break
@@ -66,6 +67,8 @@ class UnmovedRecords:
         self._left_by_group.ravel()[group] -= 1
         self._left_by_area[group % len(self._left_by_area)] -= 1
         hole = self._index_of_member[one]
+        # The record changes places with the last unmoved one of its group, so that the first
+        # members stay the unmoved ones.
         last = self._starts[group] + self._left_by_group.ravel()[group]
         moved = self._members[last]
         self._members[[hole, last]] = moved, one

@@ -164,6 +164,7 @@ def true_counts(
     rows = found.pop(joint.name)
     all_rows = int(found.pop(without_keys.name)[0])
     records = _records_by_combination(rows, joint.keys, key_sets, combinations)
+    # Every row in a joint cell has a combination, so a difference is an error of this package.
     if records.sum() != rows.sum():
         check = "records have combinations that no declaration admits"
         raise InternalError("DP-INTERNAL-001", check=check)

@@ -80,6 +80,7 @@ class StandIns:
             _check_stand_in(declaration, name, path)
         changed = {"engine": DEFAULT_ENGINE, "duckdb": DuckDBSpec()}
         spec = declaration.spec.model_copy(update=changed)
+        # Without the key, because a signed rehearsal could be mistaken for a release.
         without_sources = replace(replace_sources(declaration, on), spec=spec, key=None)
         return cls(without_sources, dict(on), dict(rows), {})
 
@@ -140,6 +141,8 @@ class StandIns:
         """Raise TypeError for a table whose source is not its stand-in."""
         for declared in tables:
             stand_in = self.declaration.tables[declared.table.name].table.source
+            # Identity and not equality: a declared source with the same fields is still a declared
+            # source.
             if declared.table.source is not stand_in:
                 raise TypeError("a rehearsal asks stand-ins alone")
 
@@ -196,6 +199,7 @@ def _check_stand_in(declaration: Declaration, name: str, path: Path) -> None:
     """
     problem = "" if path.is_file() else "the file does not exist"
     if not problem:
+        # Any table's source, not only this one's: the file would be published in any case.
         owners = (owner for owner in declaration.tables.values() if is_source_of(owner, path))
         table = declaration.tables[name]
         problem = next((_declared_source_problem(owner, table) for owner in owners), "")

@@ -68,6 +68,8 @@ def truths(stand_ins: StandIns, queries: Sequence[Query]) -> Iterator[Truth]:
         ]
     limited_answers = unlimited_answers
     if has_limits:
+        # Keys that occur only above the limits belong to both answers, so that their cells
+        # correspond.
         queries_with_keys = [
             _with_keys_of(query, answer.query)
             for query, answer in zip(queries, unlimited_answers, strict=True)
@@ -224,6 +226,7 @@ def quantile(profile: Profile, at: Fraction) -> Integers:
     """Return the candidate that is the quantile of each cell, and MISSING without values."""
     cell, _, upto = cumulative_counts(profile)
     total = value_totals(profile)
+    # A ceiling in whole numbers; the minimum is the first value, not the value number 0.
     rank = np.maximum(-(-(total * at.numerator) // at.denominator), 1)
     holds = np.flatnonzero(upto >= rank[cell])
     quantiles: Integers = np.full(len(total), MISSING, dtype=np.int64)
@@ -238,6 +241,7 @@ def _values_of_rank(profile: Profile, aggregate: Frequent) -> Integers:
     Values with equal numbers of rows are ranked in declared order.
     """
     cell, _, _ = cumulative_counts(profile)
+    # The last key sorts first: cells, then counts in falling order, then values.
     order = np.lexsort((profile.values, -profile.counts, cell))
     positions = profile.starts[:-1] + aggregate.rank - 1
     present: Flags = positions < profile.starts[1:]

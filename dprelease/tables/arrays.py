@@ -129,6 +129,7 @@ def with_nulls(values: pa.Array, empty: Flags) -> pa.Array:
 
     raw = np.frombuffer(values.buffers()[1], dtype=np.uint8)
     raw = raw.reshape(len(values), values.type.bit_width // 8)
+    # A null only hides its value: the bytes below it would be written to the file.
     left = np.where(empty[:, np.newaxis], np.uint8(0), raw)
     buffers = [_booleans(~empty).buffers()[1], pa.py_buffer(left)]
     return pa.Array.from_buffers(values.type, len(values), buffers)
@@ -148,6 +149,8 @@ def scale_steps(steps: Integers, step: Fraction) -> pa.Array:
     import pyarrow.compute as pc
 
     factor = _decimals([unit], pa.decimal128(WIDEST_STEP, digits))[0]
+    # Arrow adds one digit to the sum of both precisions, so 20 and 17 digits are the most that fit
+    # 38.
     return pc.multiply(integers.cast(pa.decimal128(20, 0)), factor).cast(pa.decimal128(38, digits))
 
 
@@ -171,5 +174,6 @@ def float_array(values: Floats) -> pa.Array:
     import pyarrow as pa
 
     doubles = wrap_array(pa.float64(), np.ascontiguousarray(values))
+    # Infinities as well: readers of other languages may take them for large numbers.
     unknown = ~np.isfinite(values)
     return with_nulls(doubles, unknown) if unknown.any() else doubles

@@ -186,6 +186,7 @@ class _PieceBuffer:
     def _piece(self, rows: pa.Table) -> Piece:
         self._begun = True
         part = None if self._parts is None else self._part
+        # One chunk, because a file's bytes would otherwise depend on how batches arrived.
         return Piece(self._output.name, rows.combine_chunks(), part)
 
 

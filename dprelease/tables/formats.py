@@ -105,6 +105,8 @@ class Parquet:
         schema, notes = file.schema_arrow, dict(file.metadata.metadata or {})
         stored = notes.pop(ARROW_SCHEMA_KEY, None)
         is_complete = stored is None or _has_only_notes(stored, schema)
+        # Returned as one more note, so that `verify` finds a difference: a stored schema may hide
+        # anything.
         if not is_complete or dict(schema.metadata or {}) != notes or not _has_unique_notes(schema):
             notes[ARROW_SCHEMA_KEY] = stored or b""
         return notes
@@ -186,6 +188,7 @@ def part_files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     parts = path.glob(table_file_name("*/part-*"))  # each in a folder named after an area
+    # By length first, because numbers beyond 99999 have one digit more.
     found = sorted(parts, key=lambda file: (len(file.name), file.name, file))
     if not found:
         raise FileNotFoundError(errno.ENOENT, "it has no parts")

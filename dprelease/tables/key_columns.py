@@ -130,6 +130,8 @@ class KeyArrays:
     def of(self, first: int, last: int) -> dict[str, pa.Array]:
         """Return the key columns of cells `first` to `last` - 1, by name."""
         if self._private is not None:
+            # A slice shares the memory of all keys. These are published themselves, so nothing
+            # hidden is shared.
             return {name: array[first:last] for name, array in self._private.items()}
         if self._coded:
             return self._public.dictionary_columns(first, last)

@@ -282,6 +282,8 @@ def _fraction_arrays(
     confidence = column.margin or CONFIDENCE
     shown = estimates_of(column, vectors, laws, float(confidence))
     rated = shown
+    # Quality and suppression always follow from 95 %, so that a declared confidence does not change
+    # them.
     if confidence != CONFIDENCE and (column.quality or column.post.suppress_above):
         rated = estimates_of(column, vectors, laws, float(CONFIDENCE))
     values = finished_fractions(np.where(shown.unsure, math.nan, shown.values), column.post)

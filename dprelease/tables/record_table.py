@@ -75,6 +75,7 @@ def are_publishable_values(values: pa.ChunkedArray, column: RecordColumn) -> boo
     step, digits = column.measurement.step, decimal_digits(column.measurement.step) or 0
     if step * 10**digits == 1:
         return True  # the type of the column holds only multiples of the step
+    # Fractions of decimals are exact, where a remainder of floats would not be.
     steps = [Fraction(value) / step for value in pc.unique(values).to_pylist()]
     return all(each.denominator == 1 and abs(each) <= LIMIT for each in steps)
 

@@ -57,6 +57,7 @@ def sum_messages(messages: Iterable[Integers]) -> Integers:
     """
     total = np.zeros(0, dtype=np.uint64)
     for values in messages:
+        # Unsigned, because only for unsigned integers NumPy promises to wrap.
         total = total + values.view(np.uint64) if len(total) else values.view(np.uint64).copy()
     return total.view(np.int64)
 

@@ -158,6 +158,7 @@ def combined_numbers(
     sizes = [int(values.max()) - low + 1 for values, low in zip(both, lowest, strict=True)]
     product = 1
     for size in sizes:
+        # In Python's integers: ranges of noisy numbers may multiply to more than 64 bits.
         product *= size
     if product > most:
         return None
@@ -174,6 +175,7 @@ def fisher_discriminant(features: Integers, one: Integers, other: Integers) -> L
     """
     both = [side[features].astype(np.float64) for side in (one, other)]
     quartiles = np.quantile(np.concatenate(both, axis=1), (0.25, 0.5, 0.75), axis=1)
+    # Half of the answers may be equal, and a spread of 0 would divide by 0.
     spread = np.maximum(quartiles[2] - quartiles[0], 1.0)
     scaled = [(side - quartiles[1][:, None]) / spread[:, None] for side in both]
     inner = _without_outliers(scaled, len(features))
@@ -215,6 +217,7 @@ def additive_score(
         places = np.linspace(0, len(pooled) - 1, parts).astype(np.int64)
         found = np.unique(pooled[places]).astype(np.float64)
         counts = [
+            # Half an answer more in each interval, so that no empty one has an infinite logarithm.
             np.bincount(np.searchsorted(found, side, side="right"), minlength=len(found) + 1) + 0.5
             for side in both
         ]

@@ -123,12 +123,14 @@ def _cells_by_difference(sides: Sides, columns: Sequence[PlannedColumn], size: i
         else:
             one, other = (side.vector(name, own).astype(np.float64) for side in sides)
             far += np.abs(one - other) / mechanism.scale
+    # The most distinguishable cells first, because only `most` of them are drawn.
     order = np.argsort(-far, kind="stable")
     return order[far[order] > 0].astype(np.int64)
 
 
 def _other_cells(differing: Integers, size: int) -> Integers:
     """Return the neighbours of the first differing cell, and cells spread over the table."""
+    # Noise that is shared or shifted between cells shows up in neighbours first.
     near = differing[0] + np.array([-1, 1])
     near = near[(near >= 0) & (near < size)]
     return np.concatenate(

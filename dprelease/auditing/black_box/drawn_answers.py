@@ -96,6 +96,8 @@ class NoisedCells:
         for column in self.columns:
             name = column.measurement.name
             drawn = noised[name].reshape(n, len(self.cells)).T
+            # The first table's numbers for both sides: subtracting each side's own would remove the
+            # difference.
             parts.append(drawn - self.sides[0][name][:, None])
         return np.concatenate(parts)
 
