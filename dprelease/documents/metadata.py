@@ -19,6 +19,9 @@ Texts = Mapping[str, str]
 Code = str | int | bool | date
 """A value of a key, as the published files hold it."""
 
+ROWS_UNIT = "rows"
+"""The unit of counts of rows."""
+
 
 @dataclass(frozen=True, slots=True)
 class CodeList:

@@ -113,9 +113,7 @@ def max_bytes(names: Iterable[str], metadata: Metadata) -> int:
     described = ONCE + len(metadata.languages) * sum(map(_metadata_bytes, metadata.tables))
     total = 0
     for name in names:
-        copies = (
-            len(metadata.languages) if name in ("excel", "ods") else 1
-        )  # one workbook per language
+        copies = len(metadata.languages) if name in WORKBOOKS else 1  # one workbook per language
         total += copies * (described + PAGE * (name == "report"))
         if name not in WITHOUT_ROWS:
             bytes_of = TABLES.get(name, TABLES["excel"])

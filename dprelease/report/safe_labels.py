@@ -21,6 +21,7 @@ from dprelease.documents.metadata import (
     code_text,
 )
 from dprelease.errors.printable import one_line
+from dprelease.schema.release_parts.about import UNDETERMINED
 
 LONGEST = 200
 """Maximum number of characters of a label in a page; a longer label is truncated and marked."""
@@ -51,10 +52,6 @@ def printable_text(text: str, longest: int | None = LONGEST) -> str:
     private_signs = {ord(private): sign for sign, private in ALLOWED_INVISIBLE.items()}
     parts = (one if ord(one) in private_signs else one_line(one) for one in text)
     return "".join(parts).translate(private_signs)
-
-
-UNDETERMINED = "und"
-"""The language tag of texts whose language is not declared."""
 
 
 BREAKS = re.compile(r"(?<=[A-Za-z0-9][_.])(?=[A-Za-z])(?![^<]*>)")

@@ -7,13 +7,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from dprelease.documents.metadata import Texts
+from dprelease.documents.metadata import ROWS_UNIT, Texts
 from dprelease.report.facts import Facts
 from dprelease.report.localization import Words
 from dprelease.report.safe_labels import Names, printable_text
-
-ROWS_UNIT = "rows"
-"""The unit of counts of rows."""
 
 MOST_TITLES = 6
 """Maximum number of titles of tables in a sentence."""

@@ -25,8 +25,9 @@ from dprelease.scaffold.described_tables import (
     texts_in,
     valid_options,
 )
+from dprelease.schema.release_parts.about import UNDETERMINED
 
-CSVW, UNDETERMINED = "CSVW", "und"
+CSVW = "CSVW"
 PATTERNS = {
     "yyyy": "%Y", "yy": "%y", "MM": "%m", "M": "%m", "dd": "%d", "d": "%d",
     "HH": "%H", "H": "%H", "mm": "%M", "ss": "%S", "'T'": "T", "T": "T",

@@ -48,7 +48,6 @@ from dprelease.schema.number_bounds import (
     check_bounds,
     check_digits,
     check_step,
-    check_times,
     default_step,
     is_day_text_within,
     is_integer_text_within,
@@ -207,7 +206,7 @@ class DateColumn(Computable, WithMissing, Filled):
     @model_validator(mode="after")
     def _refuse_contradictions(self) -> Self:
         """Refuse bounds and substitutes that contradict each other."""
-        check_times(self.lower, self.upper)
+        check_bounds(self.lower, self.upper)
         if self.fill != DROP:
             first, last = self.lower or date.min, self.upper or date.max
             if not is_day_text_within(self.fill, first, last):
@@ -238,7 +237,7 @@ class TimestampColumn(Computable, WithMissing):
 
     @model_validator(mode="after")
     def _refuse_contradictions(self) -> Self:
-        check_times(self.lower, self.upper)
+        check_bounds(self.lower, self.upper)
         return self
 
     @property

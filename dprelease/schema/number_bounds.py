@@ -6,6 +6,7 @@ import math
 import re
 from datetime import date, datetime, timedelta
 from fractions import Fraction
+from typing import TypeVar
 
 from dprelease.numerics.rounding import decimal_digits
 from dprelease.schema.field_types import refuse
@@ -14,6 +15,8 @@ from dprelease.schema.model import Model
 STEPS_LIMIT = 2**62
 
 EPOCH = date(1970, 1, 1)
+
+Bound = TypeVar("Bound", Fraction, date)
 
 
 class Lattice(Model):
@@ -24,7 +27,7 @@ class Lattice(Model):
     step: Fraction
 
 
-def check_bounds(lower: Fraction | None, upper: Fraction | None) -> None:
+def check_bounds(lower: Bound | None, upper: Bound | None) -> None:
     """Refuse one bound without the other, and a lower bound above the upper bound."""
     if (lower is None) != (upper is None):
         refuse("DP-SCHEMA-012", column="this column")
@@ -69,14 +72,6 @@ def default_step(lower: Fraction, upper: Fraction) -> Fraction:
 def number_of_day(day: date) -> int:
     """Return the number of days from 1970-01-01 to a day, as Arrow and engines number days."""
     return (day - EPOCH).days
-
-
-def check_times(lower: date | None, upper: date | None) -> None:
-    """Refuse a single bound, and bounds in the wrong order."""
-    if (lower is None) != (upper is None):
-        refuse("DP-SCHEMA-012", column="this column")
-    if lower is not None and upper is not None and lower > upper:
-        refuse("DP-SCHEMA-001")
 
 
 def day_bounds(lower: date | None, upper: date | None) -> tuple[date, date] | None:

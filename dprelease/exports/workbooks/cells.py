@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from dprelease.documents.limit_labels import companion_word
-from dprelease.documents.metadata import Code, ColumnMetadata, Role, code_text
+from dprelease.documents.metadata import ROWS_UNIT, Code, ColumnMetadata, Role, code_text
 from dprelease.exports.csv_tables.csv_text import plain_texts
 from dprelease.exports.cubes import NOT_FINITE, suppressed_columns
 from dprelease.exports.export import PublishedRelease
@@ -74,8 +74,6 @@ TITLE, NAME = 180, 48
 TOTAL_CODE = "_T"
 """Code of totals, as in the code lists of SDMX."""
 
-ROWS_UNIT = "rows"
-"""The unit of counts of rows."""
 
 LEAST_WIDTH, MOST_LINES = 11, 3
 """Minimum width of a column of numbers in characters, and lines of its head."""

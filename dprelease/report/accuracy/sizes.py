@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from dprelease.documents.metadata import ROWS_UNIT
 from dprelease.query.quality import BLANKS, CODES, SIGNS
 from dprelease.report.accuracy.quality import (
     CLASSES,
@@ -16,7 +17,7 @@ from dprelease.report.accuracy.quality import (
 )
 from dprelease.report.localization import Words
 from dprelease.report.pictures import PageTable, Share, shares_of
-from dprelease.report.section_context import ROWS_UNIT, Context
+from dprelease.report.section_context import Context
 
 RATED = tuple(code for code in CODES if code not in BLANKS)
 """Quality codes of values, from the best to the worst."""
