@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dprelease.cli.reporting import AsJson, Wide, print_result, progress_bar, report_failures
 from dprelease.cli.texts.frame_output import new_file
-from dprelease.cli.texts.text_tables import table_text
+from dprelease.cli.texts.text_tables import number_text, table_text
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def attack_text(found: AttackOutcome, *, wide: bool = False) -> str:
         rows.append(
             (
                 one.form,
-                _number_text(one.error),
+                number_text(one.error, digits=3),
                 f"{100 * one.withheld:.3g} %",
                 f"{one.right:,}",
                 f"{max(guesses.drawn, guesses.apportioned):,.0f}",
@@ -109,8 +109,3 @@ def attack_text(found: AttackOutcome, *, wide: bool = False) -> str:
         guess,
     ]
     return "\n\n".join(parts)
-
-
-def _number_text(number: float | None) -> Any:
-    """Return a number with three significant digits; empty if there is none."""
-    return "" if number is None else f"{number:,.3g}"

@@ -9,7 +9,7 @@ import typer
 
 from dprelease.cli.releases import ReleaseFile, Set
 from dprelease.cli.reporting import AsJson, Wide, print_result, progress_bar, report_failures
-from dprelease.cli.texts.text_tables import table_text
+from dprelease.cli.texts.text_tables import number_text, table_text
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
@@ -101,16 +101,11 @@ def error_table_text(errors: list[ColumnErrors], *, wide: bool) -> str:
                     f"{column.table}.{column.column}",
                     rows,
                     f"{one.cells:,}",
-                    _number_text(one.mean_absolute_error),
-                    _number_text(one.bias),
-                    _number_text(one.largest_error),
+                    number_text(one.mean_absolute_error),
+                    number_text(one.bias),
+                    number_text(one.largest_error),
                     "" if one.covered is None else f"{100 * one.covered:.4g} %",
                     column.unit,
                 )
             )
     return table_text(lines, wide=wide, more=WIDE_HEADS)
-
-
-def _number_text(number: float | None) -> str:
-    """Return a number with four significant digits; empty if there is none."""
-    return "" if number is None else f"{number:,.4g}"

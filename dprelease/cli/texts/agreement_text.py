@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dprelease.cli.texts.text_tables import table_text
+from dprelease.cli.texts.text_tables import number_text, table_text
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
@@ -91,9 +91,9 @@ def _standard_errors_text(one: AgreedErrors, *, wide: bool) -> str:
             row["level"],
             f"{row['areas']:,}",
             f"{row['cells']:,}",
-            *(_number_text(row[name]) for name in ("measured", "one_table", "estimate", "largest")),
-            _number_text(row["margin"]),
-            *(_number_text(row[name]) for name in more),
+            *(number_text(row[name]) for name in ("measured", "one_table", "estimate", "largest")),
+            number_text(row["margin"]),
+            *(number_text(row[name]) for name in more),
         )
         for row in one.to_json()
     ]
@@ -109,8 +109,3 @@ def _standard_errors_text(one: AgreedErrors, *, wide: bool) -> str:
         f"of its estimate (median and largest of all areas); margin at {confidence} of the largest."
         f"{note if more else ''}"
     )
-
-
-def _number_text(value: float | None) -> str:
-    """Return a number with four significant digits; empty if there is none."""
-    return "" if value is None else f"{value:,.4g}"

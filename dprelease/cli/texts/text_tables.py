@@ -155,3 +155,8 @@ def _text_width(text: str) -> int:
         return len(text)
     wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
     return len(text) + wide - sum(unicodedata.combining(c) > 0 for c in text)
+
+
+def number_text(number: float | None, *, digits: int = 4) -> str:
+    """Return a number with some significant digits; empty if there is none."""
+    return "" if number is None else f"{number:,.{digits}g}"
