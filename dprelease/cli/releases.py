@@ -13,7 +13,6 @@ import typer
 from dprelease.cli import reporting
 from dprelease.cli.reporting import AsJson, Wide
 from dprelease.cli.signing import Key, PassphraseFile, key_of
-from dprelease.cli.texts.agreement_text import draw_errors, family_errors, standard_error_texts
 from dprelease.cli.texts.check_text import (
     in_folder,
     ledger_forecast_texts,
@@ -22,6 +21,7 @@ from dprelease.cli.texts.check_text import (
     several_texts,
     together,
 )
+from dprelease.cli.texts.plan_parts import draw_errors, family_errors, standard_error_texts
 from dprelease.cli.texts.written_files import disk_space_texts, file_list, has_unknown_rows
 from dprelease.errors import Findings, QueryError
 from dprelease.errors.printable import one_line
@@ -130,7 +130,7 @@ def plan(
             draw_plan(planned, plot)
             draw_errors(declaration, planned, plot)
         agreement, most = family_errors(declaration, planned), made.max_table_bytes
-        from dprelease.cli.texts.scan_text import scan_records, scans_text
+        from dprelease.cli.texts.plan_parts import scan_records, scans_text
         from dprelease.planning.notes.limit_choices import noise_by_limit, private_limits
 
         by_limit = list(noise_by_limit(declaration, planned)) if as_json or explain else []
