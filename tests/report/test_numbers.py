@@ -21,8 +21,7 @@ from dprelease.report.facts import Facts
 from dprelease.report.localization import words_in
 from dprelease.report.numbers import cells as cells_module
 from dprelease.report.numbers.cells import Number, read_cells
-from dprelease.report.numbers.charts import MOST_BARS
-from dprelease.report.numbers.marks import Scale, class_edges, mark_of, shade_of
+from dprelease.report.numbers.charts import MOST_BARS, Scale, class_edges, mark_of, shade_of
 from dprelease.report.numbers.numbers_section import MOST_OF_QUERY, MOST_TABLES, shown_tables
 from dprelease.report.numbers.panels import LARGEST, MOST_PANELS
 from dprelease.report.page import page_of

@@ -23,13 +23,11 @@ from dprelease.report.numbers.charts import (
     Bar,
     HeatCell,
     Panel,
+    Scale,
+    class_edges,
     columns_of,
     down,
     heat_cell,
-)
-from dprelease.report.numbers.marks import (
-    Scale,
-    class_edges,
     mark_of,
     round_lines,
 )

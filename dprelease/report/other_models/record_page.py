@@ -20,8 +20,7 @@ from dprelease.query.resolve import Query
 from dprelease.report.facts import Facts, LabelSource, ProtectedUnit, fraction_of_text
 from dprelease.report.localization import Words, round_up_to_three_digits
 from dprelease.report.numbers.cells import Number
-from dprelease.report.numbers.charts import Bar, Panel
-from dprelease.report.numbers.marks import Scale, mark_of
+from dprelease.report.numbers.charts import Bar, Panel, Scale, mark_of
 from dprelease.report.numbers.number_texts import NumberText
 from dprelease.report.other_models.simulated_part import Errors, with_error_section
 from dprelease.report.pictures import IntervalPicture, PageTable, interval_picture
