@@ -31,7 +31,7 @@ from dprelease.errors import Place
 from dprelease.exports.cubes import suppressed_columns
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.layout import max_rows
-from dprelease.exports.px.px_cells import max_cells
+from dprelease.exports.px.px_values import max_cells
 from dprelease.exports.writer import write_formats
 from dprelease.schema.release_parts.extension_names import PARQUET
 from dprelease.system.deferred_signals import temporary_folder

@@ -19,7 +19,7 @@ from hypothesis import assume, given
 
 from dprelease.documents.metadata import Role, code_text
 from dprelease.exports.px.px_files import EXPORT
-from dprelease.exports.px.px_text import unique_texts
+from dprelease.exports.px.px_values import unique_texts
 from dprelease.query.quality import FEW_PEOPLE, SIGNS, UNDEFINED
 from tests.exports import full_release
 from tests.exports.build import (

@@ -29,24 +29,22 @@ from dprelease.exports.cubes import Cube, cube_of
 from dprelease.exports.export import Export, Problem, PublishedRelease
 from dprelease.exports.layout import long_layout
 from dprelease.exports.names import create_parent_folder, texts_in
-from dprelease.exports.px.px_cells import (
+from dprelease.exports.px.px_values import (
     DOTS,
     MOST_CELLS,
     NO_ROW,
     RATED,
-    cells_of,
-    coding_of,
-    displayed_in_px,
-    max_cells,
-    measures_of,
-    stored_in_px,
-)
-from dprelease.exports.px.px_text import (
     TEXT,
     Keywords,
     TextsIn,
+    cells_of,
     clean_text,
+    coding_of,
+    displayed_in_px,
     language_codes,
+    max_cells,
+    measures_of,
+    stored_in_px,
     unique_texts,
 )
 from dprelease.exports.workbooks.cells import NumberNotes
