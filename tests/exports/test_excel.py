@@ -29,8 +29,7 @@ from dprelease.documents.metadata import CodeList, Role
 from dprelease.exports.workbooks import workbook
 from dprelease.exports.workbooks.book import DIGITS, significant_digits
 from dprelease.exports.workbooks.cells import unique_heads
-from dprelease.exports.workbooks.excel import EXPORT
-from dprelease.exports.workbooks.xlsx_book import escape_text
+from dprelease.exports.workbooks.excel import EXPORT, escape_text
 from dprelease.planning.treatments import treatment_sentence
 from dprelease.query.quality import FEW_PEOPLE, SIGNS, UNDEFINED
 from tests.covering import spread
