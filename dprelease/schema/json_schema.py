@@ -1,10 +1,8 @@
-"""JSON Schemas of the documents, for editors: `python -m dprelease.schema.json_schema FOLDER`."""
+"""JSON Schemas of the documents that people write, for editors."""
 
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -41,14 +39,3 @@ def render_schema(name: str, model: type[BaseModel]) -> str:
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
     schema["title"] = f"dprelease {name}"
     return json.dumps(schema, indent=2, sort_keys=True) + "\n"
-
-
-def write_schemas(folder: Path) -> None:
-    """Write one schema file for each document."""
-    for name, model in DOCUMENTS.items():
-        text = render_schema(name, model)
-        (folder / f"{name}.schema.json").write_text(text, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    write_schemas(Path(sys.argv[1]))
