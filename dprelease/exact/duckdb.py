@@ -15,9 +15,9 @@ import pyarrow as pa
 from dprelease.errors import DataError, DpReleaseError, State
 from dprelease.exact import input_checks
 from dprelease.exact.connection import OUT_OF_MEMORY_ERRORS, lock_statements, open_connection
-from dprelease.exact.engine_api import RecordEngine
+from dprelease.exact.engine_api import RecordEngine, tables_to_open
 from dprelease.exact.families import FinestTables, SortedFamilies
-from dprelease.exact.inputs import Input, cache_statements, find_inputs, tables_to_open
+from dprelease.exact.inputs import Input, cache_statements, find_inputs
 from dprelease.exact.key_tables import KeyTables
 from dprelease.exact.nan_safety import DISABLE_STATISTICS, FloatColumns
 from dprelease.exact.postgres.server_link import Servers, open_servers

@@ -146,3 +146,11 @@ class EngineKind(ABC):
         Raises DataError if the engine can't be started.
         """
         return nullcontext()
+
+
+def tables_to_open(declared: Declared, frame: object | None) -> Iterator[Declared]:
+    """Yield the tables whose sources are opened for a table, or for a frame in its place."""
+    if frame is None:
+        yield declared
+    if declared.lookup is not None:
+        yield declared.lookup

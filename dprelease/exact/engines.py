@@ -9,8 +9,13 @@ from dataclasses import replace
 
 from dprelease.errors import DataError, FrameError, QueryError
 from dprelease.errors.suggestions import nearest
-from dprelease.exact.engine_api import EngineKind, QueryEngine, RecordEngine, Sources
-from dprelease.exact.inputs import tables_to_open
+from dprelease.exact.engine_api import (
+    EngineKind,
+    QueryEngine,
+    RecordEngine,
+    Sources,
+    tables_to_open,
+)
 from dprelease.exact.postgres.server_link import Servers, open_servers
 from dprelease.exact.reading.frames import kind_of_object, names_in_memory
 from dprelease.exact.settings import DEFAULT_SETTINGS, Settings

@@ -213,14 +213,6 @@ def find_inputs(tables: Sequence[tuple[Declared, object | None]], servers: Serve
     return inputs
 
 
-def tables_to_open(declared: Declared, frame: object | None) -> Iterator[Declared]:
-    """Yield the tables whose sources are opened for a table, or for a frame in its place."""
-    if frame is None:
-        yield declared
-    if declared.lookup is not None:
-        yield declared.lookup
-
-
 def cache_statements(inputs: Sequence[Input]) -> Iterator[str]:
     """Yield the statement that turns off the engine's metadata cache for many files."""
     if sum(len(given.files) for given in inputs) > MOST_CACHED_FILES:

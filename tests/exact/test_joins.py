@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.errors import DataError, DpReleaseError, State
-from dprelease.exact import duckdb as engine_module
+from dprelease.exact import input_checks
 from dprelease.exact.bounding import bounding_in_memory as bounding
 from dprelease.exact.duckdb import Engine
 from dprelease.privacy.unit import Neighbours
@@ -213,7 +213,7 @@ def test_duplicate_public_keys_are_refused_before_a_row_is_read() -> None:
 
 def without_key_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """Switch off the check of a public table's keys, but not the statement's own caution."""
-    monkeypatch.setattr(engine_module, "refuse_duplicate_keys", lambda *_: None)
+    monkeypatch.setattr(input_checks, "refuse_duplicate_keys", lambda *_: None)
 
 
 def test_rows_count_once_even_without_the_key_check(monkeypatch: pytest.MonkeyPatch) -> None:
