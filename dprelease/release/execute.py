@@ -66,6 +66,8 @@ class RunRequest:
     frames: Mapping[str, object] = field(default_factory=dict)
     progress: Callable[[str], None] = lambda _step: None
     state: RunState = field(default_factory=RunState)
+    check_claimed: Callable[[], None] = lambda: None
+    """Called when the folder is claimed and nothing is charged; raises to stop the run."""
 
 
 def execute(release: PlannedRelease, request: RunRequest) -> tuple[Path, ReleaseManifest]:
@@ -81,6 +83,7 @@ def execute(release: PlannedRelease, request: RunRequest) -> tuple[Path, Release
         release.plan,
         output=request.output,
         overwrite=request.overwrite,
+        check_claimed=request.check_claimed,
         state=request.state,
         draft=draft,
         tables=tables or 0,
@@ -112,6 +115,7 @@ def open_publication(
     draft: ReleaseManifest,
     tables: int = 0,
     exports: Exports | None = None,
+    check_claimed: Callable[[], None] = lambda: None,
 ) -> Iterator[Publication]:
     """Claim the target, charge the release, and yield the publication.
 
@@ -119,7 +123,8 @@ def open_publication(
     only after rows are read. `state` is updated by every step, and is reported by exceptions from
     the block. At the end of the block only published files remain. `tables`: the maximum bytes of
     the tables. `exports`: the formats of the release. They are tried in the private folder before
-    anything is charged, because a later failure would cost budget.
+    anything is charged, because a later failure would cost budget. `check_claimed` is called before
+    the charge, and may raise.
 
     Raises OutputError: DP-OUTPUT-012, raised by `refuse_own_source`; 001 to 003, 006 and 008 to
     010, raised by `claim_target`; 015 if a disk lacks space for the release, or for its temporary
@@ -133,6 +138,7 @@ def open_publication(
     target = output or declaration.folder / declaration.spec.output
     copies = sum(file.size for file, _ in declaration.kept.values())
     with state.add_state_to_errors(), claim_target(target, overwrite, state) as claim:
+        check_claimed()
         # Checked before the charge, which a run that fails for lack of space would have spent for
         # nothing.
         place, needed = declaration.place("output"), tables + written + copies + ROOM

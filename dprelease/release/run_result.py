@@ -152,18 +152,38 @@ def publish(
         raise OutputError("DP-OUTPUT-019", found=str(if_published)[:40])
     target = output or declaration.folder / declaration.spec.output
     skips = if_published == "skip"
-    found = None if overwrite and not skips else _published_result(declaration, target)
-    if found is not None and skips:
-        logger.info("already published in %s, nothing was read or charged", target.name)
-        return found
-    if found is not None:
-        error = OutputError("DP-OUTPUT-018", name=target.name)
-        error.exit_code = EXIT_PUBLISHED
-        raise error
+
+    def check() -> None:
+        found = None if overwrite and not skips else _published_result(declaration, target)
+        if found is not None and skips:
+            raise _AlreadyPublishedError(found)
+        if found is not None:
+            error = OutputError("DP-OUTPUT-018", name=target.name)
+            error.exit_code = EXIT_PUBLISHED
+            raise error
+
     request = RunRequest(
-        output, overwrite, frames=frames or {}, progress=progress, state=state or RunState()
+        output,
+        overwrite,
+        frames=frames or {},
+        progress=progress,
+        state=state or RunState(),
+        check_claimed=check,
     )
-    return RunResult.of(*publish_planned(declaration, request))
+    try:
+        check()  # before the release is planned, which takes time
+        return RunResult.of(*publish_planned(declaration, request))
+    except _AlreadyPublishedError as already:
+        logger.info("already published in %s, nothing was read or charged", target.name)
+        return already.result
+
+
+class _AlreadyPublishedError(Exception):
+    """The declaration is already published, so its run is skipped."""
+
+    def __init__(self, result: RunResult) -> None:
+        super().__init__()
+        self.result = result
 
 
 def _published_result(declaration: Declaration, target: Path) -> RunResult | None:

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 import dprelease
 from dprelease.errors import DeclarationError, DpReleaseError, Findings, OutputError
 from dprelease.planning.declaration_findings import single_errors
+from dprelease.release import execute
 from dprelease.schema.typed import generator
 from dprelease.schema.yaml_text.python_values import yaml_text
 from dprelease.schema.yaml_text.reader import parse_yaml
@@ -444,3 +445,22 @@ def test_reprs_are_short_tables(tmp_path: Path) -> None:
         assert "Decimal(" not in repr(one)
         assert max(map(len, repr(one).splitlines())) < 160, repr(one)
         assert len(repr(one).splitlines()) < 30
+
+
+def test_if_published_skip_sees_a_run_that_ended_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two runs that begin at once, the later one finds the release only under its lock."""
+    path, ledger = release_with_ledger(tmp_path), tmp_path / "ledger.sqlite"
+    before_the_lock = execute.refuse_missing_ledger
+    others: list[dprelease.RunResult] = []
+
+    def publish_meanwhile(*arguments: Any) -> None:
+        monkeypatch.setattr(execute, "refuse_missing_ledger", before_the_lock)
+        others.append(dprelease.run(path))
+        before_the_lock(*arguments)
+
+    monkeypatch.setattr(execute, "refuse_missing_ledger", publish_meanwhile)
+    result = dprelease.run(path, if_published="skip", overwrite=True)
+    assert result == replace(others[0], published=False)
+    assert dprelease.read_ledger(ledger)["office/people"].releases == 1
