@@ -52,7 +52,7 @@ def plan_text(plan: pd.DataFrame) -> str:
     """Return the plan of EXPLAIN as a table, or in a narrow terminal as a record per column."""
     heads = [str(name) for name in plan.columns]
     rows = [[value_text(value) for value in row] for row in plan.itertuples(index=False, name=None)]
-    numbers = ("cells", "mean_error", "margin", "price_alone")
+    numbers = ("cells", "mean_error", "margin", "cost_alone")
     title = 2 if heads[0] == "table" else 1
     return table_or_records([heads, *rows], title=title, right=numbers)
 

@@ -93,7 +93,7 @@ class LocalPlan(Plan):
             "guarantee": self.guarantee.to_json(),
             "definitions": self.definitions(),
             "columns": [
-                {**column.to_json(), "price_alone": finite(cost)}
+                {**column.to_json(), "cost_alone": finite(cost)}
                 for column, cost in zip(self.local_columns, self.costs_alone(), strict=True)
             ],
             "reading": local_interpretation_of(self.guarantee),

@@ -294,7 +294,7 @@ class Plan(Summarized):
             "guarantee": self.guarantee.to_json(),
             "definitions": self.definitions(),
             "columns": [
-                {**column_to_json(column), "price_alone": finite(cost)}
+                {**column_to_json(column), "cost_alone": finite(cost)}
                 for column, cost in zip(self.columns, self.costs_alone(), strict=True)
             ],
             "computed": [

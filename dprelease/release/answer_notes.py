@@ -90,7 +90,7 @@ def _plan_rows(plan: Plan) -> list[dict[str, Any]]:
             "mean_error": column.mean_absolute_error,
             "margin": float(column.margin()),
             "unit": column.measurement.error_unit,
-            "price_alone": alone,
+            "cost_alone": alone,
         }
         for column, alone in zip(plan.columns, plan.costs_alone(), strict=True)
     ]

@@ -213,7 +213,7 @@ def test_explain_spends_nothing(df: pd.DataFrame) -> None:
     before = df.dp.session.spent
     plan = df.dp.explain("mean", "pay", by="state", epsilon=1)
     assert plan.index.tolist() == ["answer.sum", "answer.count", "answer"]
-    assert plan["price_alone"].dropna().sum() == pytest.approx(1, rel=1e-3)
+    assert plan["cost_alone"].dropna().sum() == pytest.approx(1, rel=1e-3)
     for question, arguments in (
         ("value_counts", ("state",)),
         ("crosstab", ("state", "sex")),

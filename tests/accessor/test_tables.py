@@ -94,7 +94,7 @@ def test_explain_lists_every_table_and_spends_nothing() -> None:
     plan = rows.dp.explain("tables", cube=["state", "sex"], epsilon=1)
     assert plan.index.names == ["table", "column"]
     assert len(plan) == 4
-    assert plan["price_alone"].sum() == pytest.approx(1, rel=1e-3)
+    assert plan["cost_alone"].sum() == pytest.approx(1, rel=1e-3)
     assert rows.dp.session.spent.epsilon == 0
 
 

@@ -22,6 +22,6 @@ def test_explain_breaks_no_words(
     command = ["sql", STATEMENT, "--schema", str(tmp_path / "people.yaml"), "--epsilon", "1"]
     shown = CliRunner().invoke(cli.app, command).stdout
     words = shown.split()
-    for word in ("mechanism", "sensitivity", "mean_error", "price_alone", "mean_age.sum"):
+    for word in ("mechanism", "sensitivity", "mean_error", "cost_alone", "mean_age.sum"):
         assert word in words
     assert all(len(line) <= width for line in shown.partition("\n\n")[0].splitlines())
