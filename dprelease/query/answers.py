@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
@@ -164,18 +164,21 @@ class AnswerCollector:
         `has_summaries`: whether summaries are computed from all columns.
         """
         self._find_people()
-        for column in tuple(self.columns):
-            if has_summaries or column.form.needs_all_cells:
-                self._mark_sums_of_cells(column)
+        self._mark_sums_of_cells(
+            {
+                part.name
+                for column in self.columns
+                if has_summaries or column.form.needs_all_cells
+                for part in column.parts
+            }
+        )
 
-    def _mark_sums_of_cells(self, column: OutputColumn) -> None:
-        """Mark the measurements of a column as such whose cells are added up."""
-        for part in column.parts:
-            place = self.measurements.index(part)
-            self.measurements[place] = replace(part, adds_cells=True)
-            self.columns = [
-                _with_measurement(one, self.measurements[place]) for one in self.columns
-            ]
+    def _mark_sums_of_cells(self, names: Set[str]) -> None:
+        """Mark the measurements with these names as such whose cells are added up."""
+        for place, one in enumerate(self.measurements):
+            if one.name in names:
+                self.measurements[place] = marked = replace(one, adds_cells=True)
+                self.columns = [_with_measurement(column, marked) for column in self.columns]
 
     def _find_people(self) -> None:
         """Find the counts of people that suppression needs; refuse columns without one."""

@@ -286,11 +286,18 @@ def json_lines(folder: Path, names: list[str]) -> Path:
     "names", [["id", "age", "age"], ["Age", "id", "age"], ["id", "age"]], ids=str
 )
 def test_init_refuses_duplicate_columns(into: object, names: list[str], tmp_path: Path) -> None:
-    """Two columns of one name, or of one but for its case: told before anybody fills anything in."""
+    """Two columns of one name, or of one but for its case, are found before the draft is written.
+
+    A text file declares its names, so that equal ones can be numbered.
+    """
     assert callable(into)
     path = into(tmp_path, names)
     code, told = call("init", path, "--output", tmp_path / "t.yaml")
     twice = names[1:] == ["age", "age"] and into is not json_lines
+    if twice and into is csv:
+        assert code == 0, told
+        assert 'names: ["id", "age", "age_2"]' in (tmp_path / "t.yaml").read_text()
+        return
     if names == ["id", "age"] or (not twice and names[0] == "id"):
         assert code == 0, told
         return

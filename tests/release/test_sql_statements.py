@@ -398,7 +398,7 @@ def test_margin_columns_of_statements(folder: Path) -> None:
         "SELECT DP_INTERVAL_LOW(COUNT(*) / SUM(COUNT(*)) OVER ()) FROM people": "window",
         "SELECT DP_INTERVAL_LOW(MEDIAN(age) - AVG(age)) FROM people": "quantile",
         "SELECT DP_INTERVAL_LOW(COUNT(*) - (SELECT COUNT(*) FROM people)) FROM people": "another",
-        "SELECT DP_INTERVAL_LOW(SQRT(COUNT(*))) FROM people": "not a sum",
+        "SELECT DP_INTERVAL_LOW(LN(COUNT(*))) FROM people": "not a sum",
         "SELECT COUNT(*) AS n, DP_INTERVAL_LOW(city + n) FROM people GROUP BY city": "not a name",
         "SELECT COUNT(*) AS n, 1 AS n_moe FROM people": "DP-SQL-006",
         "SELECT n FROM (SELECT COUNT(*) AS n FROM people)": "DP-SQL-006",

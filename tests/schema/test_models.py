@@ -58,8 +58,8 @@ def test_examples_fit_their_json_schemas() -> None:
     ("source", "reason"),
     [
         ({"path": "s3a://id:word@bucket/t.parquet"}, "password"),
-        ({"path": "s3a://bucket/t.csv"}, "only Parquet"),
-        ({"path": "s3a://bucket/t"}, "extension"),
+        ({"path": "s3a://bucket/t.csv"}, "s3a"),
+        ({"path": "s3a://bucket/t"}, "s3a"),
         ({"path": "t.parquet", "frame": "t"}, "a path and a frame"),
         ({"path": "t.parquet", "table": "t"}, "DuckDB"),
         ({"path": "t.duckdb"}, "DuckDB"),
