@@ -378,6 +378,7 @@ GRID = [
 """All limits around those that imply each other, for a unit with 12 rows in each of 5 cells."""
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("many", [0, 2**62], ids=["in memory", "in the engine"])
 @pytest.mark.parametrize("measures", MEASURES)
 def test_every_contribution_limit_is_applied(many: int, measures: str) -> None:

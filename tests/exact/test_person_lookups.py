@@ -181,6 +181,7 @@ ROWS = st.lists(st.tuples(IDS, st.sampled_from(DRUGS), st.integers(0, 3)), max_s
 LINES = st.lists(st.tuples(IDS, IDS), max_size=6)
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize(("store", "others"), PAIRS)
 def test_rows_count_for_the_smallest_person(store: str, others: str) -> None:
     rows: list[Row] = [(n, drug, i) for i, (n, drug) in enumerate(product(["1", "2", "10", None], DRUGS))]  # fmt: skip

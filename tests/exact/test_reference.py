@@ -166,6 +166,7 @@ WAYS = {
 and rows are compared with, where more are looked up in tables."""
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(
     ("unit", "by", "way"), thinned(UNITS, KEYS, list(WAYS), together=1), ids=str
 )

@@ -429,6 +429,7 @@ def statement(kinds: list[str]) -> str:
     return f"SELECT city, {columns} FROM people GROUP BY city"
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize(("name", "unit", "has_ledger"), CELLS)
 def test_sql_statements_with_every_noise(
     tmp_path: Path, name: str, unit: str, has_ledger: bool
@@ -522,6 +523,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 """Arguments of questions that are about anything but one column of numbers."""
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(("unit", "has_ledger"), WORLDS)
 def test_session_questions_are_charged_before_noise(
     tmp_path: Path, unit: str, has_ledger: bool, monkeypatch: pytest.MonkeyPatch

@@ -69,6 +69,7 @@ def screen_lines(text: str) -> int:
     return sum(max(1, math.ceil(len(line) / 80)) for line in text.rstrip("\n").split("\n"))
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("limits", [1, 5])
 def test_ten_columns_fit_on_a_screen(limits: int, tmp_path: Path) -> None:
     """With a ledger, and a line for each published column, but none for parts of means."""

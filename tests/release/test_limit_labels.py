@@ -319,6 +319,7 @@ DIFFERENT: dict[str, tuple[dict[str, str], list[str]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("case", DIFFERENT)
 def test_tables_with_different_limits_are_named(case: str, tmp_path: Path) -> None:
     """In check, plan, manifest, report and workbook, with the reason and the way to add them up."""

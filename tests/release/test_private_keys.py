@@ -407,6 +407,7 @@ FINDERS = {
 }
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(("way", "finder"), thinned(list(SEVERAL), list(FINDERS), together=1))
 def test_each_table_selects_and_pays_for_its_keys(way: str, finder: str, tmp_path: Path) -> None:
     """As queries of their own do, to the last bit; the cell of all rows is public."""

@@ -93,6 +93,7 @@ def tables_of(path: Path) -> dict[str, Any]:
     return {one.name: pq.read_table(one).to_pydict() for one in sorted(folder.rglob("*.parquet"))}
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize(
     ("kind", "limits"), thinned([*QUERIES], LIMITS, together=2), ids=lambda one: str(one)[:40]
 )
