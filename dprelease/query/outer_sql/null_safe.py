@@ -262,7 +262,11 @@ def _tried(node: exp.Expr) -> exp.Expr:
             return node
         operands.append(exp.Literal.number(1))  # DuckDB may compute constants only for some rows
     row = exp.Array(expressions=[exp.Anonymous(this="row", expressions=operands)])
-    function = exp.Lambda(this=exp.Try(this=inner), expressions=[exp.to_identifier("x")])
+    function = exp.Lambda(
+        this=exp.Try(this=inner),
+        expressions=[exp.to_identifier("x")],
+        colon=True,  # the form with an arrow is deprecated, and older versions write it otherwise
+    )
     return _item(exp.Anonymous(this="list_transform", expressions=[row, function]), 1)
 
 
