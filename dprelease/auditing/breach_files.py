@@ -15,6 +15,7 @@ from dprelease.errors import OutputError
 from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
 from dprelease.release.api import Release, read_release
+from dprelease.release.folder import refuse_inside_release
 from dprelease.release.run_options import with_engine
 from dprelease.schema.load import Declaration
 from dprelease.system.deferred_signals import temporary_folder
@@ -50,8 +51,8 @@ def write_outcome(outcome: Outcome, folder: Path) -> Path:
     both sides, and a script that runs the release without its ledger. If the function raises an
     error, there is no new folder.
 
-    Raises OutputError: DP-AUDIT-002 if the folder exists, DP-OUTPUT-002 if the operating system
-    refuses to write.
+    Raises OutputError: DP-AUDIT-002 if the folder exists, DP-OUTPUT-024 if it is in a release,
+    DP-OUTPUT-002 if the operating system refuses to write.
     """
     refuse_folder(folder)
     try:
@@ -88,7 +89,8 @@ def _write_all(outcome: Outcome, folder: Path) -> None:
 
 
 def refuse_folder(folder: Path) -> None:
-    """Raise DP-AUDIT-002 for an existing folder."""
+    """Raise DP-AUDIT-002 for an existing folder, DP-OUTPUT-024 for a folder in a release."""
+    refuse_inside_release(folder)
     if os.path.lexists(folder):
         raise OutputError("DP-AUDIT-002", name=folder.name)
 

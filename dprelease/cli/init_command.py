@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dprelease.cli.reporting import AsJson, print_result, print_text, report_failures
-from dprelease.cli.texts.frame_output import new_file
+from dprelease.cli.texts.frame_output import new_file, refuse_taken_path
 from dprelease.errors.local_paths import check_paths
 from dprelease.errors.printable import one_line
 
@@ -93,6 +93,8 @@ def init(
                 return
             print_text(text, end=False)
             return
+        for path in filter(None, (output, release)):  # neither file is written without the other
+            refuse_taken_path(path)
         with new_file(output, is_confidential=peek) as file:
             file.write(text.encode())
         words = f"Wrote {one_line(str(output))}: complete the marked lines."

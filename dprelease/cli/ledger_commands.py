@@ -78,7 +78,9 @@ def init(
     """Create the budget of a table, once; creates the ledger file if it does not exist."""
     with report_failures(as_json):
         from dprelease.release.accounts import account_of, open_account, renewal_of
+        from dprelease.release.folder import refuse_inside_release
 
+        refuse_inside_release(ledger)
         renewal = renewal_of(every, begins, periods)
         account = account_of(
             f"{owner}/{name}", unit, neighbours, epsilon, delta, rho, renewal, invariant or (),

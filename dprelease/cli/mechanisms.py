@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dprelease.cli.reporting import AsJson, Commands, Wide, print_result, report_failures
+from dprelease.cli.texts.frame_output import check_chart_path
 from dprelease.cli.texts.text_tables import table_text
 
 if TYPE_CHECKING:
@@ -116,9 +117,7 @@ def compare(
         from dprelease.planning.auto.single_mechanism import parse_budget
 
         if plot is not None:
-            from dprelease.planning.charts import require_drawable
-
-            require_drawable(plot)
+            check_chart_path(plot)
         rows = compared(parse_budget(epsilon, delta), sensitivity, answers)
         if plot is not None:
             from dprelease.planning.charts import draw_comparison

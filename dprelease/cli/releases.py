@@ -21,6 +21,7 @@ from dprelease.cli.texts.check_text import (
     several_texts,
     together,
 )
+from dprelease.cli.texts.frame_output import check_chart_path
 from dprelease.cli.texts.plan_parts import draw_errors, family_errors, standard_error_texts
 from dprelease.cli.texts.written_files import disk_space_texts, file_list, has_unknown_rows
 from dprelease.errors import Findings, QueryError
@@ -113,9 +114,7 @@ def plan(
         from dprelease.schema.release_parts.variables import parse_assignments
 
         if plot is not None:
-            from dprelease.planning.charts import require_drawable
-
-            require_drawable(plot)
+            check_chart_path(plot)
         declaration = load_declaration(release, parse_assignments(variables))
         if plot is not None and not kind_of(declaration.spec).has_charts:
             raise QueryError("DP-LOCAL-007")

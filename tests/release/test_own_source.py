@@ -273,5 +273,20 @@ def test_nothing_is_written_into_a_release(tmp_path: Path) -> None:
                 call(inner)
     with pytest.raises(OutputError, match="DP-OUTPUT-024"):
         release.to_yaml(folder)
+    with pytest.raises(OutputError, match="DP-OUTPUT-024"):
+        dprelease.audit(release, output=folder / "audit")
+    source, inner = str(tmp_path / "people.csv"), str(folder / "inner")
+    limit = ["--owner", "o", "--epsilon", "1", "--delta", "1e-9"]
+    for command in (
+        ["init", source, "--output", inner],
+        ["init", source, "--output", str(tmp_path / "s.yaml"), "--release", inner],
+        ["plan", str(path), "--plot", f"{inner}.svg"],
+        ["mechanisms", "compare", "--epsilon", "1", "--plot", f"{inner}.svg"],
+        ["audit", str(path), "--output", inner],
+        ["ledger", "init", inner, "--table", "people", *limit],
+    ):
+        done = CliRunner().invoke(cli.app, command)
+        assert "DP-OUTPUT-024" in done.output, command
+    assert not (tmp_path / "s.yaml").exists()
     assert dprelease.verify(folder).ok
     assert dprelease.run(path, output=tmp_path / "next" / "x").published

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,6 +52,7 @@ def new_file(path: Path, *, is_confidential: bool = False) -> Iterator[BinaryIO]
     """Open a file that must not exist yet; only its owner can read a confidential file."""
     from dprelease.errors import OutputError
 
+    refuse_taken_path(path)
     try:
         with path.open("xb") as file:
             if is_confidential:
@@ -64,6 +66,25 @@ def new_file(path: Path, *, is_confidential: bool = False) -> Iterator[BinaryIO]
         raise OutputError(
             "DP-OUTPUT-002", name=path.name, reason=reason, refused_by=problem
         ) from None
+
+
+def refuse_taken_path(path: Path) -> None:
+    """Raise OutputError for a path that exists, DP-OUTPUT-014, or is in a release, 024."""
+    from dprelease.errors import OutputError
+    from dprelease.release.folder import refuse_inside_release
+
+    refuse_inside_release(path)
+    if os.path.lexists(path):
+        raise OutputError("DP-OUTPUT-014", name=path.name)
+
+
+def check_chart_path(path: Path) -> None:
+    """Raise OutputError for a chart that can't be drawn, or would be in a release, 024."""
+    from dprelease.planning.charts import require_drawable
+    from dprelease.release.folder import refuse_inside_release
+
+    require_drawable(path)
+    refuse_inside_release(path)
 
 
 def _text_rows(found: pd.DataFrame) -> list[tuple[str, ...]]:
