@@ -146,6 +146,12 @@ def test_title_above_the_header_is_detected() -> None:
         assert found == {"header": 1, "names": ["dp_row", "amount"]}
 
 
+def test_rows_that_lack_fields_have_no_names_because_others_end_with_a_delimiter() -> None:
+    """Otherwise the names would move by one column, and an id would be the name of another one."""
+    rows = "1,m,2,\n2,f\n3,m,4,\n4\n"
+    assert detect_csv_layout(f"person,sex,amount\n{rows}", ",") == {"ragged": "pad"}
+
+
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_sketch_declares_the_layout(name: str, layouts: Path) -> None:
     source = read_declaration_source(layouts / f"{name}.yaml")

@@ -190,7 +190,9 @@ def _header_keys(
     misfits = [cells for cells in rows if len(cells) != len(names)]
     if not misfits or len(misfits) < len(rows):
         return keys
-    ends = all(len(cells) == len(names) + 1 and not cells[-1].strip() for cells in rows)
+    # Rows that lack fields do not end with a delimiter.
+    wide = [cells for cells in rows if len(cells) > len(names)]
+    ends = wide and all(len(cells) == len(names) + 1 and not cells[-1].strip() for cells in wide)
     if len(names) == width + 1 and not names[-1].strip():
         return {**keys, "ragged": "pad"}
     if ends:
