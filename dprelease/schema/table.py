@@ -244,19 +244,24 @@ class Table(Model):
         if self.public and self.privacy_unit != UnitSpec():
             refuse("DP-JOIN-002")
         unit, lookup = self.privacy_unit.id, self.privacy_unit.lookup
-        ids: dict[tuple[str, ...], str | None] = {("privacy_unit", "id"): unit}
         if lookup is not None:
-            spot = ("privacy_unit", "lookup", "on")
-            ids[spot] = lookup.key
+            problem = ""
             if lookup.key == unit or lookup.on[lookup.key] == (lookup.id or unit):
                 problem = "it must be another column than the one that names the person"
-                refuse("DP-DECL-003", problem=problem, spot=spot)
-        for at, name in ids.items():
-            named = self.columns.get(name or "")
-            # A float can't be an id: as such, 2^53 and 2^53 + 1 are one person.
-            kept = isinstance(named, IntegerColumn | TextColumn) and is_stored(named)
-            if name is not None and not kept:
-                refuse("DP-SCHEMA-008", column=name, spot=at)
+            elif not self._is_id(lookup.key):
+                problem = (
+                    f"'{lookup.key}' is not a stored column of type integer or text in `columns`; "
+                    "in `on: {a: b}`, a is a column of the table, and b one of the correspondence"
+                )
+            if problem:
+                refuse("DP-DECL-003", problem=problem, spot=("privacy_unit", "lookup", "on"))
+        if unit is not None and not self._is_id(unit):
+            refuse("DP-SCHEMA-008", column=unit, spot=("privacy_unit", "id"))
+
+    def _is_id(self, name: str) -> bool:
+        """Return whether a column can hold ids; a float can't: 2^53 and 2^53 + 1 are one."""
+        named = self.columns.get(name)
+        return isinstance(named, IntegerColumn | TextColumn) and is_stored(named)
 
     def _check_parts(self) -> None:
         """Refuse files whose columns, constants, codes or dates contradict the table's."""

@@ -145,6 +145,7 @@ def open_source(path: Path) -> None:
         ({"codes": {"area": "none.csv"}}, "DP-SCHEMA-004"),
         ({"codes": {"area": {"file": "twice.csv", "old": "code"}}}, "DP-SCHEMA-004"),
         ({"codes": {"area": {"file": "twice.csv", "new": [1]}}}, "DP-DECL-003"),
+        ({"codes": {"area": {"file": "same.csv", "old": "new"}}}, "DP-DECL-003"),
         ({"path": "third.parquet", "format": "parquet"}, "DP-SCHEMA-014"),
         ({"path": "t.sqlite", "table": "t"}, "DP-SCHEMA-014"),
         ({"path": "none.csv"}, "DP-DATA-001"),
@@ -156,6 +157,7 @@ def test_wrong_file_parts_are_refused_before_reading(
 ) -> None:
     write(tmp_path)
     (tmp_path / "twice.csv").write_text("old,new\n1,2\n1,3\n")
+    (tmp_path / "same.csv").write_text("old,new\n1,111\n")
     with pytest.raises(DpReleaseError) as caught:
         open_source(schema(tmp_path, change, {}, {}, unit={"id": "id", "max_rows": 1}))
     assert code in [one.code for one in single_errors(caught.value)]

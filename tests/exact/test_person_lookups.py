@@ -280,8 +280,8 @@ IDS_CSV = {"source": "ids.csv", "on": "insurance"}
     ("lookup", "more", "words"),
     [
         ({"source": "ids.csv", "on": "patient"}, {}, "another column"),
-        ({"source": "ids.csv", "on": "number"}, {}, "'number'"),
-        ({"source": "ids.csv", "on": "drug"}, {}, "'drug'"),
+        ({"source": "ids.csv", "on": "number"}, {}, "'number' is not a stored column"),
+        ({"source": "ids.csv", "on": "drug"}, {}, "'drug' is not a stored column"),
         ({"source": {"frame": "ids"}, "on": "insurance"}, {}, "a frame"),
         ({"source": {"table": "ids"}, "on": "insurance"}, {}, "catalogue"),
         ({"source": {"path": "ids/", "format": "delta"}, "on": "insurance"}, {}, "version"),
@@ -309,6 +309,7 @@ def test_contradictions_are_refused(lookup: Any, more: Any, words: str) -> None:
     [
         ("insurance,person\n1,a\n", "DP-DATA-024"),
         ("number,patient\n1,a\n", "DP-DATA-024"),
+        ("insurance;patient\n1;a\n", "DP-DATA-024"),
         ("insurance,patient,patient\n1,a,b\n", "DP-DATA-003"),
         (None, "DP-DATA-001"),
     ],

@@ -68,7 +68,8 @@ def _refuse_missing_columns(rows: Input, lines: Input, on: str) -> None:
             reason = f"it is the correspondence table of the ids, and has no column '{name}'"
             way = (
                 "declare the names that its columns have (case matters): `lookup: {source: ..., "
-                "on: {column of the table: column there}, id: column with the persons}`"
+                "on: {column of the table: column there}, id: column with the persons}`; for a "
+                "text file, check also the `delimiter` and `header` of this source"
             )
             raise unreadable_error(lines.declared, reason, way)
 

@@ -22,7 +22,7 @@ def _read_changes(value: object, info: ValidationInfo) -> object:
     """Return new codes by old code; read them if the value names a file.
 
     Raises PydanticCustomError: DP-SCHEMA-004 for a file that can't be read, DP-DECL-003 for a code
-    with two new codes, because a row has only one.
+    with two new codes, because a row has only one, and for one column of both.
     """
     spec = expand_file_name(value)
     if not isinstance(spec, Mapping) or "file" not in spec:
@@ -33,9 +33,12 @@ def _read_changes(value: object, info: ValidationInfo) -> object:
         source, target = (ValuesFrom.model_validate({**others, "column": one}) for one in columns)
     except ValidationError:
         problem = (
-            "it needs `file`, and may have `delimiter`, `encoding`, and the names of its columns, "
-            "`old` and `new`"
+            "it needs `file`, and may have `delimiter` (one character), `encoding` (a known one), "
+            "and the names of its columns, `old` and `new`"
         )
+        refuse("DP-DECL-003", problem=problem)
+    if source.column == target.column:
+        problem = f"'{shorten(str(source.column))}' can't be the column of old and of new codes"
         refuse("DP-DECL-003", problem=problem)
     # Files are passed as pydantic's context, which models that are validated in Python code don't
     # have.
