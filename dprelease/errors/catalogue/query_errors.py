@@ -219,7 +219,8 @@ TEMPLATES: dict[str, Template] = {
         cause="The name '{column}' is already used: {where} has such a column, perhaps in other "
         "case.",
         fix="choose another name: in `derive`, by `name` of the histogram, or in the joined "
-        "table's schema.",
+        "table's schema; or leave the column of the joined table out: `join: {{..., without: "
+        "['{column}']}}`.",
     ),
     "DP-JOIN-003": Template(
         cause="'{table}' can't be joined: {reason}.",
