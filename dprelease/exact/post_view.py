@@ -89,7 +89,11 @@ def _binder_text(error: duckdb.Error) -> str:
     mixed = re.search(r" types? (?:of )?(\S+) and (?:type )?(\S+) .*- an explicit cast", str(error))
     if mixed is not None:
         one, other = (name.removesuffix("_LITERAL") for name in mixed.groups())
-        advice = "convert one of them, as in CAST(n AS VARCHAR)"
+        advice = "write texts in quotes, and numbers, true and false without"
+        cast = "CAST(n AS VARCHAR) or CAST(code AS BIGINT)"
+        if {one, other} & {"DATE", "TIMESTAMP"}:
+            advice, cast = "write dates as '2020-12-31'", "CAST(text AS DATE)"
+        advice += f", or convert one of them, as in {cast}"
         return f": values of the types {one} and {other} are mixed or compared; {advice}"
     return ": " + str(error).partition("\n")[0].partition(": ")[2][:LONGEST_PROBLEM].rstrip(".!")
 

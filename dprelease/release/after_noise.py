@@ -20,6 +20,7 @@ from dprelease.postprocess.formula_intervals import FormulaInterval
 from dprelease.query.measurement import OutputColumn
 from dprelease.query.outer_sql.formulas import ENDS, Formula
 from dprelease.query.outer_sql.statement import SplitStatement
+from dprelease.query.outer_sql.strict_types import check_types
 from dprelease.query.resolve import Query
 from dprelease.query.select import PrivateCore
 from dprelease.query.sql_rewrites.unanswerable import refuse
@@ -156,7 +157,8 @@ def try_statement(
         tables[split.tables[query.name]] = _with_columns(outer_table(core, blank), ends)
     tables |= public
     run_statement(split.outer, tables, trial=True)
-    run_statement(f"EXPLAIN {split.strict}", tables, trial=True)  # types, also where no row is
+    # Types, also where no row is.
+    check_types(split.outer_tree, lambda form: run_statement(f"EXPLAIN {form}", tables, trial=True))
 
 
 def outer_table(core: PrivateCore, noised: pa.Table) -> pa.Table:

@@ -35,12 +35,18 @@ MIXED = [
     "CASE n WHEN 'a' THEN 1 END", "LAG(n, 1, 'a') OVER (ORDER BY k)", "LEAD(n, 1, k) OVER (ORDER BY k)", "[n, 'x']",
     "n > 30 AND k", "NOT 'maybe'", "CASE WHEN k THEN 1 END", "map{'a': n, 1: 2}", "MAX(n, 1000000)",
     "ARG_MAX(k, n, 0)", "n = (SELECT k FROM t LIMIT 1)", "LIST(n) = ['a']", "DATE '2020-01-01' = 'June'",
+    "CASE WHEN n > 30 THEN '2020-01-01' ELSE n END", "n NOT IN (1, '2020-01-01')", "IF(n = '2020-01-01', 1, 2)",
+    "GREATEST(n, '2020-01-01')", "[n, '2020-01-01']", "COALESCE(NULLIF(n > 0, true), '2020-01-01')",
+    "DATE '2020-01-01' = 2020 * n", "make_date(n, 1, 1) = 2020", "k IN (1, 'CT')",
 ]  # fmt: skip
 """Values whose types DuckDB converts only for rows that it computes."""
 SAME_TYPES = [
     "k = 'CT'", "k IN ('CT', 'MA')", "k = 5", "k NOT IN (1, 2)", "CASE k WHEN 1 THEN 2 END", "CASE k WHEN 'CT' THEN 'x' ELSE k END", "COALESCE(k, 'none')",
     "DATE '2020-01-01' >= '2019-12-31'", "k = '2020-01-01'", "n = 5.5", "NULLIF(n, 0)", "n AND k = 'CT'",
     "LAG(k, 1, '') OVER (ORDER BY k)", "COALESCE(n::VARCHAR, 'none')", "MAX(n, 2)",
+    "k = '2020-01-01' OR make_date(n, 1, 1) IN ('2020-01-01', '2020-01-02 10:00:00.5')", "(n > 5) = 1",
+    "CASE WHEN n > 5 THEN '2020-01-01' ELSE 'none' END", "CASE WHEN n > 5 THEN make_date(n, 1, 1) ELSE '2020-01-01' END",
+    "LAG(make_date(n, 1, 1), 1, '2020-01-01') OVER (ORDER BY k)", "n = 5 AND k <> 7 AND k NOT IN (7, 8)",
 ]  # fmt: skip
 FORMS = [
     "SELECT k, {cell} AS x FROM t",
@@ -89,6 +95,19 @@ def test_codes_are_compared_with_numbers(schemas: list[Path]) -> None:
     codes = "SELECT c FROM t, (VALUES ('1'), ('x'), ('01')) AS v(c) WHERE n > 30 AND c = 1"
     found = dprelease.sql(f"{CORE} {codes} AND k = 'CT' ORDER BY c", schemas, epsilon=50)
     assert list(found["c"]) == ["01", "1"]
+
+
+@pytest.mark.parametrize("condition", ["c <> 9", "c NOT IN (8, 9)", "NOT c = 9"])
+def test_a_code_that_is_no_number_differs_from_numbers(condition: str, schemas: list[Path]) -> None:
+    codes = f"(VALUES ('9'), ('A'), (NULL)) AS v(c) WHERE k = 'CT' AND {condition}"
+    found = dprelease.sql(f"{CORE} SELECT c FROM t, {codes}", schemas, epsilon=50)
+    assert list(found["c"]) == ["A"]
+
+
+def test_an_asof_join_is_answered(schemas: list[Path]) -> None:
+    bands = "(VALUES (-1000, 'few'), (1000000, 'many')) AS bands(low, label)"
+    select = f"SELECT DISTINCT label FROM t ASOF JOIN {bands} ON n >= low"
+    assert list(dprelease.sql(CORE + select, schemas, epsilon=50)["label"]) == ["few"]
 
 
 @pytest.mark.parametrize("cell", SAME_TYPES)

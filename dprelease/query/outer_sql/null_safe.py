@@ -87,6 +87,13 @@ _ADDEND_MACRO = (
 """A number that can be added to others and squared, or NULL for a number that is too large.
 
 Dates and timestamps are no numbers, and are not changed."""
+_NUMBER_MACRO = (
+    "CREATE MACRO dprelease_number(a) AS list_transform([a], lambda x: CASE WHEN x IS NOT NULL "
+    "THEN coalesce(TRY_CAST(x AS DOUBLE), 'nan'::DOUBLE) END)[1]"
+)
+"""A text as a number that is compared with constants; NaN, which differs from them, if it is none.
+
+With NULL, `code <> 9` would leave out the code A."""
 _SUMS = words("""
     avg corr covar_pop covar_samp kurtosis kurtosis_pop regr_avgx regr_avgy regr_intercept
     regr_r2 regr_slope regr_sxx regr_sxy regr_syy sem skewness stddev stddev_pop stddev_samp sum
@@ -101,6 +108,7 @@ def macros() -> list[str]:
         _DATE_MACRO,
         _ADDEND_MACRO,
         _FINITE_MACRO,
+        _NUMBER_MACRO,
         *(
             _MACRO.format(
                 name=_macro_name(kind, count), operands=", ".join("ab"[:count]), operation=operation
@@ -108,6 +116,17 @@ def macros() -> list[str]:
             for (kind, count), operation in _OPERATIONS.items()
         ),
     ]
+
+
+def number_of(value: exp.Expr) -> exp.Expr:
+    """Return the number that a value, which may be a text, is in a comparison with a number."""
+    return exp.Anonymous(this="dprelease_number", expressions=[value])
+
+
+def number_operand(node: exp.Expr) -> exp.Expr | None:
+    """Return the value of which a node is the number, as in `number_of`, or None."""
+    is_number = isinstance(node, exp.Anonymous) and node.name == "dprelease_number"
+    return node.expressions[0] if is_number else None
 
 
 def _macro_name(kind: type[exp.Expr], count: int) -> str:

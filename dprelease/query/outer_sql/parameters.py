@@ -78,7 +78,8 @@ def _insert_list(node: exp.Expr, constants: list[exp.Expr]) -> None:
     """Replace the parameter of x IN $list, or of x IN ($list), by the items of the list."""
     found = node.parent
     if found is None or not constants:
-        refuse("DP-SQL-008", problem=f"the list {node.sql('duckdb')[:60]} is empty", known="none")
+        problem = f"the list {node.sql('duckdb')[:60]} is empty"
+        refuse("DP-SQL-008", problem=problem, known="lists of one or more values")
     others = [one for one in found.expressions if one is not node]
     found.set("field", None)
     found.set("expressions", [*others, *constants])

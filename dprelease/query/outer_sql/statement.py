@@ -30,7 +30,7 @@ from dprelease.query.outer_sql.parsing import (
     refuse_node,
     refuse_unknown_functions,
 )
-from dprelease.query.outer_sql.strict_types import strict_form, type_constants
+from dprelease.query.outer_sql.strict_types import type_constants
 from dprelease.query.outer_sql.syntax import unlisted_nodes
 from dprelease.query.quality import CONFIDENCE
 from dprelease.query.select import CoreReader, PrivateCore
@@ -69,13 +69,12 @@ class SplitStatement:
 
     `cores`: the declared queries, by name. `outer`: the statement over their noised tables, which
     have the names in `tables` there. `public`: the public tables that it also reads, with their
-    names there. `public_columns`: the columns that it reads of each public table. `strict`: a form
-    of `outer` that the engine refuses if `outer` mixes types.
+    names there. `public_columns`: the columns that it reads of each public table.
     """
 
     cores: dict[str, PrivateCore] = field(default_factory=dict)
     outer: str = ""
-    strict: str = ""
+    outer_tree: exp.Query = field(default_factory=exp.Select)
     tables: dict[str, str] = field(default_factory=dict)
     public: dict[str, str] = field(default_factory=dict)
     public_columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -164,7 +163,7 @@ class _Splitter:
         replace_fallible(tree)
         type_constants(tree)
         self.found.outer = tree.sql("duckdb", comments=False)
-        self.found.strict = strict_form(tree).sql("duckdb", comments=False)
+        self.found.outer_tree = tree
         unwritten = unwritten_word_text(tree, self.found.outer)
         if unwritten is not None:
             refuse("DP-SQL-002", what=unwritten)

@@ -3,16 +3,21 @@
 In `n = 'many'` and COALESCE(n, 'none'), DuckDB converts the text to a number when it computes a
 row. That fails for most texts, and a trial may compute no such row. With texts of the type VARCHAR,
 DuckDB refuses to mix types when it binds a statement, except in `=`, IN, NULLIF, the default of
-LAG, USING, and conditions. `strict_form` has COALESCE in their place, in which DuckDB compares the
+LAG, USING, and conditions. A strict form has COALESCE in their place, in which DuckDB compares the
 types.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlglot import exp
+
+from dprelease.errors import QueryError
+from dprelease.query.outer_sql.null_safe import number_of, number_operand
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)
 _MIXING = (
@@ -35,7 +40,7 @@ def type_constants(tree: exp.Query) -> None:
 
     Dates and timestamps stay constants without a type, so that they can be compared with both dates
     and texts. What is compared with a number by `=` or IN, such as the code of a category, is read
-    as a number, and is missing if it is none.
+    as a number; a text that is no number differs from all numbers.
     """
     for text in list(tree.find_all(exp.Literal)):
         is_item = isinstance(text.parent, exp.PropertyEQ) and text.find_ancestor(exp.ToMap)
@@ -51,8 +56,7 @@ def type_constants(tree: exp.Query) -> None:
         values = [node.this, *values]
         for value in values if any(map(_is_number, values)) else []:
             if value.find(exp.Column, exp.Query):
-                number = exp.TryCast(this=value.copy(), to=exp.DataType.build("DOUBLE"))
-                value.replace(number)
+                value.replace(number_of(value.copy()))
 
 
 def _is_number(node: exp.Expr) -> bool:
@@ -62,21 +66,77 @@ def _is_number(node: exp.Expr) -> bool:
     return isinstance(inner, exp.Literal) and not inner.is_string
 
 
-def strict_form(tree: exp.Query) -> exp.Query:
-    """Return a statement that DuckDB refuses to bind where `tree` mixes types.
+@dataclass
+class _StrictForm:
+    """A statement that DuckDB refuses to bind where another mixes types; its result has no meaning.
 
-    Its result has no meaning.
+    `open`: constants without a type, in groups, and the types that they may have.
+    """
+
+    tree: exp.Query
+    open: list[tuple[list[exp.Expr], tuple[str, str]]]
+
+
+def check_types(tree: exp.Query, bind: Callable[[str], object]) -> None:
+    """Let DuckDB bind strict forms of an outer statement, as returned by `type_constants`.
+
+    A date can be compared with dates and with texts, and a number with numbers and codes. So each
+    of them is bound with one type, and then with the other if `bind` raises QueryError.
+
+    Raises QueryError: that of `bind`, if the statement mixes types.
+    """
+    form = _strict_form(tree)
+    for constants, kinds in form.open:
+        for kind in kinds:
+            constants = [one.replace(_cast(one.copy(), kind)) for one in constants]
+            try:
+                bind(form.tree.sql("duckdb", comments=False))
+                break
+            except QueryError:
+                if kind == kinds[-1]:
+                    raise
+    if not form.open:
+        bind(form.tree.sql("duckdb", comments=False))
+
+
+def _cast(value: exp.Expr, kind: str) -> exp.Cast:
+    """Return a value, or that of a cast, with a type."""
+    inner = value.this if isinstance(value, exp.Cast) else value
+    return exp.Cast(this=inner, to=exp.DataType.build(kind))
+
+
+def _strict_form(tree: exp.Query) -> _StrictForm:
+    """Return the strict form of a statement.
+
+    ASOF joins are other joins in it, because COALESCE would hide the inequality that they need.
     """
     found = tree.copy()
+    codes: dict[tuple[int, str], list[exp.Expr]] = {}
     for node in reversed(list(found.walk())):  # operands come before their operations
+        if isinstance(node, exp.Join) and node.args.get("method") == "ASOF":
+            node.set("method", None)
         for name in _PARTS.get(type(node), ()):
             if node.args.get(name) is not None:
                 truth = exp.Coalesce(this=node.args[name], expressions=[exp.true()])
                 node.set(name, truth)
-        node.replace(_strict(node))
+        code = number_operand(node)
+        if code is not None:
+            place, unknown = id(node.find_ancestor(exp.Query)), exp.Null()
+            codes.setdefault((place, code.sql()), []).append(unknown)
+            alike = exp.Coalesce(this=code, expressions=[unknown])
+            same = exp.Is(this=alike, expression=exp.Null())
+            node.replace(_cast(exp.Paren(this=same), "DOUBLE"))
+        else:
+            node.replace(_strict(node))
     for select in found.find_all(exp.Select):
         _compare_using(select)
-    return found
+    dates: dict[int, list[exp.Expr]] = {}
+    for text in {id(text): text for text in found.find_all(exp.Literal)}.values():
+        if text.is_string and isinstance(text.parent, _MIXING) and _is_date(text.name):
+            dates.setdefault(id(text.parent), []).append(text)
+    choices = [(group, ("VARCHAR", "INTEGER")) for group in codes.values()]
+    choices += [(group, ("DATE", "VARCHAR")) for group in dates.values()]
+    return _StrictForm(found, choices)
 
 
 def _compare_using(select: exp.Select) -> None:
@@ -107,13 +167,13 @@ def _strict(node: exp.Expr) -> exp.Expr:
 
 def _all_alike(value: exp.Expr, others: list[exp.Expr]) -> exp.Expr:
     """Return a condition that has no types if the types of the value and others differ."""
-    alike = exp.Coalesce(this=value.copy(), expressions=[other.copy() for other in others])
+    alike = exp.Coalesce(this=value, expressions=others)
     return exp.Paren(this=exp.Is(this=alike, expression=exp.Null()))
 
 
 def _is_date(text: str) -> bool:
     """Return whether a text is a date or a timestamp in ISO 8601 as DuckDB reads it."""
-    if not re.fullmatch(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?)?", text, re.ASCII):
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?", text, re.ASCII):
         return False
     try:
         datetime.fromisoformat(text)
