@@ -38,6 +38,7 @@ MIXED = [
     "CASE WHEN n > 30 THEN '2020-01-01' ELSE n END", "n NOT IN (1, '2020-01-01')", "IF(n = '2020-01-01', 1, 2)",
     "GREATEST(n, '2020-01-01')", "[n, '2020-01-01']", "COALESCE(NULLIF(n > 0, true), '2020-01-01')",
     "DATE '2020-01-01' = 2020 * n", "make_date(n, 1, 1) = 2020", "k IN (1, 'CT')",
+    "n = ANY (['x'])", "n > ALL (SELECT k FROM t)", "n <> ANY (SELECT k FROM t)",
 ]  # fmt: skip
 """Values whose types DuckDB converts only for rows that it computes."""
 SAME_TYPES = [

@@ -331,7 +331,7 @@ def _is_table(node: exp.Subquery) -> bool:
     """Return whether a sub-query stands in a place where it may have several rows."""
     if isinstance(node.parent, exp.From | exp.Join):
         return node.arg_key == "this"
-    is_part = isinstance(node.parent, exp.Exists | exp.SetOperation | exp.CTE)
+    is_part = isinstance(node.parent, exp.All | exp.Any | exp.Exists | exp.SetOperation | exp.CTE)
     return is_part or node.arg_key == "query"  # IN (SELECT ...)
 
 

@@ -31,8 +31,8 @@ STRUCTURE: frozenset[type[exp.Expr]] = frozenset(
 )  # fmt: skip
 OPERATORS: frozenset[type[exp.Expr]] = frozenset(
     {
-        exp.Add, exp.And, exp.Any, exp.Array, exp.ArrayContainsAll, exp.ArrayOverlaps, exp.Between,
-        exp.BitwiseAnd, exp.BitwiseLeftShift, exp.BitwiseNot, exp.BitwiseOr,
+        exp.Add, exp.All, exp.And, exp.Any, exp.Array, exp.ArrayContainsAll, exp.ArrayOverlaps,
+        exp.Between, exp.BitwiseAnd, exp.BitwiseLeftShift, exp.BitwiseNot, exp.BitwiseOr,
         exp.BitwiseRightShift, exp.Boolean, exp.Bracket, exp.Case, exp.Cast, exp.DPipe,
         exp.DataType, exp.DataTypeParam, exp.DateAdd, exp.DateSub, exp.Div,
         exp.Dot, exp.EQ, exp.Escape, exp.Exists,

@@ -79,7 +79,7 @@ def rewrite_rows(select: exp.Select, tables: Mapping[str, Table]) -> RowsOfSelec
 def _refuse_queries(where: exp.Expr | None, tables: Mapping[str, Table]) -> None:
     for query in () if where is None else where.find_all(exp.Query):
         reason = "a condition reads one row, and no other rows"
-        fix = "join a public table by its key, or list constants in IN"
+        fix = "join one public table by its key, or list constants in IN"
         if query.find(exp.AggFunc) and not query.find(exp.Group):
             fix = "ask for this value in a statement before, and pass its answer as a parameter, "
             fix += "as in WHERE x > $value with params={'value': 40}"

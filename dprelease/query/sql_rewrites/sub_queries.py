@@ -41,6 +41,7 @@ def join_listed_keys(select: exp.Select, tables: Mapping[str, Table]) -> None:
     if not own or own.casefold() == name.casefold():
         return
     keys.set("alias", exp.TableAlias(this=exp.to_identifier(name)))
+    keys.this.set("distinct", None)  # each key occurs once
     left = exp.column(found.this.this.copy(), found.this.args.get("table") or own)
     right = exp.column(keys.this.expressions[0].this.copy(), name)
     select.set("joins", [exp.Join(this=keys, on=exp.EQ(this=left, expression=right))])
@@ -57,11 +58,13 @@ def _keys_of(node: exp.Expr, tables: Mapping[str, Table]) -> exp.Select | None:
     clause, items = found.args.get("from_"), found.expressions
     table = tables.get(clause.this.name) if clause is not None else None
     is_column = len(items) == 1 and isinstance(items[0], exp.Column)
+    distinct = found.args.get("distinct")
     others = any(found.args.get(name) for name in found.args if name not in _OF_KEYS)
+    others = others or (distinct is not None and distinct.args.get("on") is not None)
     return found if table is not None and table.public and is_column and not others else None
 
 
-_OF_KEYS = ("expressions", "from_", "where", "kind")
+_OF_KEYS = ("expressions", "from_", "where", "kind", "distinct")
 
 
 def joined_source(select: exp.Select, join: exp.Join, left: Source, right: Source) -> Source:
@@ -110,7 +113,11 @@ def _source(
     ids = left.table.unit.id, right.table.unit.id
     if not by_unit and not pairs:
         fix = f"write {left.alias} JOIN {right.alias} ON {left.alias}.a = {right.alias}.b"
-        refuse("A join without a condition", "each row would match any number of rows", fix)
+        refuse(
+            "A join without an equality of two columns",
+            "each row would match any number of rows",
+            fix,
+        )
     if by_unit and (None in ids or ids[0] != ids[1] or set(pairs) != {ids}):
         reason = "a row of a person may match rows of other people"
         shared = ids[0] is not None and ids[0] == ids[1]
