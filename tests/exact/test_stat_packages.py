@@ -107,6 +107,23 @@ def test_package_file_from_sketch_to_release(ending: str, folder: Path) -> None:
     assert dprelease.verify(made).ok
 
 
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_sketched_ids_have_a_type_that_a_run_reads(ending: str, folder: Path) -> None:
+    """A number can't be an id of type text, which a run refuses."""
+    found = {}
+    for unit in ("id", "name"):
+        words = ["init", str(folder / f"p{ending}"), "--unit", unit]
+        columns = yaml.safe_load(CliRunner().invoke(cli.app, words).stdout)["columns"]
+        found[unit] = columns[unit]["type"]
+        people = declare(
+            COLUMNS | {unit: columns[unit]},
+            source=str(folder / f"p{ending}"),
+            privacy_unit={**UNIT, "id": unit},
+        )
+        exact(ask(people, {"n": {"count": "*"}}), None)
+    assert found == {"id": "integer", "name": "text"}
+
+
 def test_labels_of_some_values_propose_no_category(tmp_path: Path) -> None:
     """Labels of the ends of a scale or of missing codes are not all values of a column."""
     package = pytest.importorskip("pyreadstat")

@@ -102,7 +102,11 @@ class StatPackageReader(CellReader):
         source = Source.model_construct(path=file.name, format="stat_package")
         try:
             metadata = _metadata(file, source)
-            columns = [(name, TEXT_OR_NUMBER) for name in metadata.column_names]
+            kinds = metadata.readstat_variable_types  # a number can't be an id of type text
+            columns = [
+                (name, TEXT_OR_NUMBER if kinds.get(name) == TEXT else "integer")
+                for name in metadata.column_names
+            ]
             plain = Description(columns, header=tuple(metadata.column_names))
             declared = plain.declare_table(file)
             names = list(declared.table.columns)
