@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Self
 
@@ -53,6 +54,9 @@ _BOUNDS = ("max_groups", "max_rows_per_group")
 def _expand_name(value: object) -> object:
     """Return a mapping of a name to itself, for a name that two tables share."""
     is_name = isinstance(value, str | int) and not isinstance(value, bool)
+    if not is_name and not isinstance(value, Mapping):
+        problem = "it must be a column, or `{column of the table: column of the correspondence}`"
+        refuse("DP-DECL-003", problem=problem)
     return {value: value} if is_name else value
 
 

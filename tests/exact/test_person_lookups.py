@@ -290,6 +290,7 @@ IDS_CSV = {"source": "ids.csv", "on": "insurance"}
         ({"source": {"path": "i.csv", "columns": {"insurance": None}}, "on": "insurance"}, {}, "must have the id"),
         ({"source": "i.csv", "on": {"insurance": "n", "drug": "d"}}, {}, "one column"),
         ({"source": "i.csv", "on": {}}, {}, "one column"),
+        ({"source": "i.csv", "on": ["insurance"]}, {}, "must be a column, or"),
         ({"source": "i.csv", "on": {"insurance": "n"}, "id": "n"}, {}, "another column"),
         ({"source": "i.csv", "on": {"insurance": "patient"}}, {}, "another column"),
         (IDS_CSV, {"privacy_unit": {"lookup": IDS_CSV}}, "without `id`"),
