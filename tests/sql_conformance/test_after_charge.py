@@ -48,6 +48,7 @@ SAME_TYPES = [
     "k = '2020-01-01' OR make_date(n, 1, 1) IN ('2020-01-01', '2020-01-02 10:00:00.5')", "(n > 5) = 1",
     "CASE WHEN n > 5 THEN '2020-01-01' ELSE 'none' END", "CASE WHEN n > 5 THEN make_date(n, 1, 1) ELSE '2020-01-01' END",
     "LAG(make_date(n, 1, 1), 1, '2020-01-01') OVER (ORDER BY k)", "n = 5 AND k <> 7 AND k NOT IN (7, 8)",
+    "[list_filter([k], lambda x: x = 1), list_transform([n], lambda x: (x = 1)::VARCHAR)]",
 ]  # fmt: skip
 FORMS = [
     "SELECT k, {cell} AS x FROM t",

@@ -55,7 +55,7 @@ def type_constants(tree: exp.Query) -> None:
         values = node.expressions if isinstance(node, exp.In) else [node.expression]
         values = [node.this, *values]
         for value in values if any(map(_is_number, values)) else []:
-            if value.find(exp.Column, exp.Query):
+            if value.find(exp.Identifier, exp.Query):  # parameters of a lambda are no columns
                 value.replace(number_of(value.copy()))
 
 
@@ -121,8 +121,8 @@ def _strict_form(tree: exp.Query) -> _StrictForm:
                 node.set(name, truth)
         code = number_operand(node)
         if code is not None:
-            place, unknown = id(node.find_ancestor(exp.Query)), exp.Null()
-            codes.setdefault((place, code.sql()), []).append(unknown)
+            unknown = exp.Null()
+            codes.setdefault((_scope(node), code.sql()), []).append(unknown)
             alike = exp.Coalesce(this=code, expressions=[unknown])
             same = exp.Is(this=alike, expression=exp.Null())
             node.replace(_cast(exp.Paren(this=same), "DOUBLE"))
@@ -130,13 +130,36 @@ def _strict_form(tree: exp.Query) -> _StrictForm:
             node.replace(_strict(node))
     for select in found.find_all(exp.Select):
         _compare_using(select)
-    dates: dict[int, list[exp.Expr]] = {}
+    dates: dict[tuple[int, str], list[exp.Expr]] = {}
     for text in {id(text): text for text in found.find_all(exp.Literal)}.values():
-        if text.is_string and isinstance(text.parent, _MIXING) and _is_date(text.name):
-            dates.setdefault(id(text.parent), []).append(text)
+        if _is_open_date(text):
+            dates.setdefault(_operands(text), []).append(text)
     choices = [(group, ("VARCHAR", "INTEGER")) for group in codes.values()]
     choices += [(group, ("DATE", "VARCHAR")) for group in dates.values()]
     return _StrictForm(found, choices)
+
+
+def _scope(node: exp.Expr) -> int:
+    """Return a number of the part of a statement in which a name means the same as at a node."""
+    return id(node.find_ancestor(exp.Lambda, exp.Query))
+
+
+def _is_open_date(node: exp.Expr) -> bool:
+    """Return whether a node is a date that has the type of the other operands."""
+    is_text = isinstance(node, exp.Literal) and node.is_string
+    return is_text and isinstance(node.parent, _MIXING) and _is_date(node.name)
+
+
+def _operands(date: exp.Expr) -> tuple[int, str]:
+    """Return the scope of a date and the operands with which it is mixed, as a key of both.
+
+    Dates with the same operands, as in CASE day WHEN ... WHEN ... END, have the same type.
+    """
+    parent = date.parent
+    if isinstance(parent, exp.If) and isinstance(parent.parent, exp.Case):
+        return id(parent.parent), ""
+    parts = parent.iter_expressions() if parent is not None else ()
+    return _scope(date), " ".join(part.sql() for part in parts if not _is_open_date(part))
 
 
 def _compare_using(select: exp.Select) -> None:
