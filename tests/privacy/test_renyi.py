@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from decimal import Decimal, localcontext
+from decimal import MAX_EMAX, Decimal, localcontext
 from fractions import Fraction
 from itertools import pairwise
 
@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprelease.mechanisms import registry
+from dprelease.privacy.loss import RELATIVE_ERROR, Pieces, renyi_bound
 from dprelease.privacy.losses.pure import PureLoss
 from dprelease.privacy.priced_vector import PricedVector
 from dprelease.privacy.renyi import renyi_of, rho_of, zcdp_delta, zcdp_epsilon
@@ -83,6 +84,33 @@ def test_divergences_of_small_losses(scale: int, excess: float) -> None:
     assert laplace <= Fraction(found) <= laplace * (1 + Fraction(1, 10**9))
     found = PureLoss(Fraction(1, scale)).renyi(order)
     assert bit <= Fraction(found) <= bit * (1 + Fraction(1, 10**9))
+
+
+@pytest.mark.parametrize("order", [1.5, 3.0, 101.0, 1e6])
+@pytest.mark.parametrize("width", [1e-6, 1e-2, 1.0, 30.0])
+@pytest.mark.parametrize("rare", [0.0, 1e-12, 2.0**-31, 1e-3, 1.0])
+def test_errors_of_pieces_do_not_lower_divergences(rare: float, width: float, order: float) -> None:
+    """A piece with two outputs, one of them rare: all values have the largest error allowed."""
+    low, power = 0.25, order - 1.0
+    mean = (1.0 - rare) * math.exp(-low) + rare * math.exp(-low - width)
+    with localcontext() as digits:
+        digits.prec, digits.Emax = 60, MAX_EMAX
+        grown = Decimal(power) * (Decimal(low) + Decimal(width))
+        moment = (1 - Decimal(rare)) * (Decimal(power) * Decimal(low)).exp()
+        exact = (moment + Decimal(rare) * grown.exp()).ln() / Decimal(power)
+    error = RELATIVE_ERROR
+    pieces = Pieces(
+        np.array([1.0 - error]),
+        np.array([mean * (1.0 + error)]),
+        np.array([low + error]),
+        np.array([low + width - error]),
+    )
+    found = renyi_bound(pieces, order)
+    assert Fraction(exact) <= Fraction(found)
+    if rare in (0.0, 1.0):  # otherwise such errors may count much
+        assert found <= float(exact) + 20 * error * (
+            1.0 + math.expm1(min(power * width, 600.0)) / power
+        )
 
 
 def test_divergences_add_up() -> None:
