@@ -279,7 +279,7 @@ def _engine_of_all(
     """
     session = rows.session
     if any(query.join is not None for query in queries):
-        # The session's engine has only its own table, so a join needs an engine of its own.
+        # The session's engine has only its own table, so a join needs another engine.
         own = {session.table.name: session._snapshot(rows.token)}
         with open_engines(queries, {**frames, **own}) as engines:
             yield engines

@@ -7,7 +7,13 @@ from typing import Annotated
 
 import typer
 
-from dprelease.cli.reporting import AsJson, print_result, report_failures
+from dprelease.cli.reporting import (
+    AsJson,
+    LedgerToCheck,
+    SignersToCheck,
+    print_result,
+    report_failures,
+)
 from dprelease.errors.local_paths import uri_fields
 from dprelease.errors.printable import count_text, one_line
 from dprelease.schema.release_parts.extension_names import FORMATS
@@ -130,13 +136,8 @@ def report(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the file if it already exists.")
     ] = False,
-    ledger: Annotated[
-        Path | None, typer.Option(help="Also check that the release was charged to this ledger.")
-    ] = None,
-    signers: Annotated[
-        Path | None,
-        typer.Option(help="A list of who may sign, an allowed_signers file of OpenSSH."),
-    ] = None,
+    ledger: LedgerToCheck = None,
+    signers: SignersToCheck = None,
     as_json: AsJson = False,
 ) -> None:
     """Verify a release, and write a report on its privacy and quality as one HTML file."""

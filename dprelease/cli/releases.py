@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dprelease.cli import reporting
-from dprelease.cli.reporting import AsJson, Wide
+from dprelease.cli.reporting import AsJson, LedgerToCheck, SignersToCheck, Wide
 from dprelease.cli.signing import Key, PassphraseFile, key_of
 from dprelease.cli.texts.check_text import (
     in_folder,
@@ -319,13 +319,8 @@ def verify(
     folder: Annotated[
         Path, typer.Argument(help="The folder of a release, or audit.json.", show_default=False)
     ],
-    ledger: Annotated[
-        Path | None, typer.Option(help="Also check that the release was charged to this ledger.")
-    ] = None,
-    signers: Annotated[
-        Path | None,
-        typer.Option(help="A list of who may sign, an allowed_signers file of OpenSSH."),
-    ] = None,
+    ledger: LedgerToCheck = None,
+    signers: SignersToCheck = None,
     rehearsal: Annotated[
         bool, typer.Option("--rehearsal", help="Verify a rehearsal instead of a release.")
     ] = False,

@@ -71,6 +71,12 @@ USAGE_ERROR: Any = typer.BadParameter.__base__
 
 Wide = Annotated[bool, typer.Option("--wide", help="Print all columns, without wrapping lines.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+LedgerToCheck = Annotated[
+    Path | None, typer.Option(help="Also check that the release was charged to this ledger.")
+]
+SignersToCheck = Annotated[
+    Path | None, typer.Option(help="A list of who may sign, an allowed_signers file of OpenSSH.")
+]
 
 
 class PrintableUsageGroup(TyperGroup):

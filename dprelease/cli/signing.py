@@ -63,7 +63,7 @@ def sign(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Verify a release, or an audit, and write an SSH signature of its manifest beside it."""
+    """Verify a release, or an audit, and write an SSH signature next to its manifest."""
     with report_failures(as_json):
         from dprelease.documents.encoding import ENDING, SIGNATURE
         from dprelease.signatures.sshsig import fingerprint

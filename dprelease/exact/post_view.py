@@ -72,7 +72,7 @@ def _empty_database() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(config=config)
     with reraise_handler_errors():
         # A plain SET would hold for one connection alone, and each statement has a cursor, which is
-        # a connection of its own.
+        # another connection.
         for setting in SETTINGS:
             connection.execute(setting.replace("SET ", "SET GLOBAL ", 1))
         for prepared in (*macros(), "SET lock_configuration = true"):

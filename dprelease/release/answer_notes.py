@@ -32,13 +32,13 @@ def labels_of(queries: Iterable[Query]) -> Labels:
             if declared is None:
                 continue
             values, label = value_labels(declared), _declared_label(declared, query)
-            told: dict[str, Any] = {}
+            labels: dict[str, Any] = {}
             if label is not None:
-                told["label"] = dict(label.by_language)
+                labels["label"] = dict(label.by_language)
             if values:
-                told["values"] = {value: dict(said.by_language) for value, said in values.items()}
-            if told:
-                found[name] = told
+                labels["values"] = {value: dict(said.by_language) for value, said in values.items()}
+            if labels:
+                found[name] = labels
     return found
 
 

@@ -295,7 +295,7 @@ class Table(Model):
             )
         elif self.source is not None and "codes" not in self.source.type.options:
             label = self.source.type.label
-            problem = f"marks can't be read from {label}; store them in a column of its own"
+            problem = f"marks can't be read from {label}; store them in a separate column"
         elif column.expression is not None or column.within:
             problem = "the column can't also have `expression` or `within`"
         if problem:

@@ -131,13 +131,15 @@ def certify_claims(
     report.certificate = certificate
     for certified in certificate.claims:
         claim = certified.claim
-        told = {"claimed": f"{float(claim.claimed):.9g}", "counted": claim.words}
+        fields = {"claimed": f"{float(claim.claimed):.9g}", "counted": claim.words}
         if certified.verdict is Verdict.REFUSED:
             found = "nothing" if certified.at_most is None else f"at most {certified.at_most:.9g}"
-            report.add_finding("DP-VERIFY-024", "guarantee", **told, found=found)
+            report.add_finding("DP-VERIFY-024", "guarantee", **fields, found=found)
         elif certified.verdict is not Verdict.PROVED:
             reason = "; ".join(certified.rests_on)
-            report.add_finding("DP-VERIFY-026", "guarantee", **told, reason=f"it rests on {reason}")
+            report.add_finding(
+                "DP-VERIFY-026", "guarantee", **fields, reason=f"it rests on {reason}"
+            )
     for words in beside:
         whole = {"claimed": "a sum", "counted": "of several parties"}
         report.add_finding(

@@ -299,8 +299,8 @@ def audit_text(record: ReleaseManifest, folder: Path) -> str:
     """Return a text on the comparisons of the named audit."""
     audit = parse_audit(audit_bytes(record, folder) or b"")
     pairs = sum(one.pairs for one in audit.sensitivities)
-    told = count_text(len(audit.sensitivities), "measurement", "measurements")
+    measured = count_text(len(audit.sensitivities), "measurement", "measurements")
     return (
         f"it names an audit of this declaration by dprelease {audit.version}, in which all held: "
-        f"{told} on {count_text(pairs, 'pair', 'pairs')} of neighbours"
+        f"{measured} on {count_text(pairs, 'pair', 'pairs')} of neighbours"
     )

@@ -152,9 +152,9 @@ def _column_positions(header: Sequence[str], name: str, key: Key) -> list[int]:
     wanted = [leaf, AREA, *([SHARE] if SHARE in names else [])]
     for column in wanted:
         if names.count(column) != 1:
-            told = f"`{LEAF}` (or '{key.column}')" if column == leaf else f"`{column}`"
+            named = f"`{LEAF}` (or '{key.column}')" if column == leaf else f"`{column}`"
             many = "more than one column" if column in names else "no column"
-            raise QueryError("DP-AREA-001", place=Place(name), reason=f"there is {many} {told}")
+            raise QueryError("DP-AREA-001", place=Place(name), reason=f"there is {many} {named}")
     return [names.index(column) for column in wanted]
 
 

@@ -199,8 +199,8 @@ def _max_chord_quotient(low: Fraction, high: Fraction, at_low: arb, at_high: arb
 
 ADDED = "largest losses, added up (Dwork, McSherry, Nissim and Smith 2006)"
 NORMAL = "normal losses, whose squares of mu add up (Balle and Wang 2018, Theorem 8)"
-SMOOTHED = f"{NORMAL}: discrete Gaussian noise is these told as integers, by Poisson's sum"
-JOINED = "of these, normal ones as one, and discrete Gaussian noise as these told as integers"
+SMOOTHED = f"{NORMAL}: discrete Gaussian noise has their densities at integers, by Poisson's sum"
+JOINED = "of these, normal ones as one, and discrete Gaussian noise, by densities at integers"
 COMPOSED = "losses of all parts, composed in whole numbers (Zhu, Dong and Wang 2022, Theorem 10)"
 DIVERGENCES = "Rényi divergences, added up (Canonne, Kamath and Steinke 2020, Corollary 13)"
 APART = "these at a part of delta, losses composed in whole numbers at the rest"

@@ -319,7 +319,7 @@ def test_many_scales_of_noise_are_proved() -> None:
     start = time.process_time()
     (claim,) = proof(claimed_of("discrete_gaussian", scales, 1)).claims
     assert claim.verdict is Verdict.PROVED
-    assert "told as integers" in claim.by
+    assert "at integers" in claim.by
     laws = [law_of("discrete_gaussian", scale, 0, 4) for scale in [8.0, 9.0, *scales[:40]]]
     laws += [law_of("discrete_laplace", scale, 0, 4) for scale in (300.0, 310.0)]
     found = events_and_claim(laws, UNITS["one cell"], "approximate")
