@@ -167,7 +167,7 @@ def check_files(report: Report, record: ReleaseManifest) -> None:
     expected = listed_files(record.to_json())
     there = dict(entries(report.path, expected))
     for name, digest in expected.items():
-        # A link could lead to a file outside of the folder, which is not delivered with the release.
+        # A link could lead to a file outside of the folder, which is not part of the release.
         entry = there.get(name)
         is_file = entry is not None and entry.is_file(follow_symlinks=False)
         if entry is None or not is_file or sha256_if_readable(Path(entry.path)) != digest:
