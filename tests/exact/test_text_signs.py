@@ -245,5 +245,5 @@ def test_wrong_flag_columns_are_refused(flags: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("file", ["t.duckdb", "t.sqlite"])
 def test_marks_in_databases_are_refused_with_a_way_out(file: str) -> None:
-    with pytest.raises(DpReleaseError, match="store them in a column"):
+    with pytest.raises(DpReleaseError, match="separate column"):
         declare({"x": WHOLE | SIGNS, "f": FLAGS}, source={"path": file, "table": "t"})

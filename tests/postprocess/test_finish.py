@@ -112,7 +112,8 @@ def test_missing_codes_labels_and_quality_are_published(tmp_path: Path) -> None:
     assert found["rows_quality"] == [*rated, "at_bound"]  # at such a budget there is no margin
     shown = [value for value in found["age"] if value is not None]
     assert all(value % 5 == 0 and 10 <= value <= 100 for value in shown)
-    assert found["age_quality"][2] == "unsure_divisor"
+    # The noisy number of ages of the empty cell is 0, or rarely 1 with a margin above 50 %.
+    assert found["age_quality"][2] in ("unsure_divisor", "unreliable")
     assert found["tiny"] == [None] * 3
     assert found["tiny_quality"] == ["few_people"] * 3
     assert found["tiny_lower"] == found["tiny_upper"] == [None] * 3
