@@ -1,4 +1,4 @@
-"""Which cases run each time and which in audits; Hypothesis searches anew only in audits."""
+"""Which cases run each time and which in audits; cases and noise are drawn anew only in audits."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.covering import GOLDEN, cover
+from tests.replay import repeatable
 
 settings.register_profile(
     "dev",
@@ -27,6 +28,15 @@ settings.register_profile(
     "audit", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+if settings.get_current_profile_name() != "audit":
+    repeatable.install()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Begin the noise of a test before its fixtures draw any."""
+    repeatable.begin(item.nodeid)
+
 
 gc.disable()  # what is collected lives until the end: searching it takes a fifth of the collection
 

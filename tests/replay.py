@@ -1,4 +1,4 @@
-"""Bit sources for tests: a fixed list of words, and a keyed stream that every run repeats.
+"""Bit sources for tests: fixed lists of words, and keyed streams that every run repeats.
 
 They live here, not in the package: no public option seeds a release.
 """
@@ -6,12 +6,20 @@ They live here, not in the package: no public option seeds a release.
 from __future__ import annotations
 
 import hashlib
+import itertools
+import os
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
+import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES256
 from cryptography.hazmat.primitives.ciphers.modes import CTR
 from numpy.typing import NDArray
+
+from dprelease.numerics.entropy import Entropy
 
 
 class OutOfBits(Exception):
@@ -66,3 +74,44 @@ class Led(Replay):
     def words(self, n: int) -> NDArray[np.uint64]:
         """Return the next n words."""
         return super().words(n) if self._words else self._then.words(n)
+
+
+class RepeatableEntropy:
+    """Replaces the words of each `Entropy` by a keyed stream of the test that draws first from it.
+
+    So a test has the same noise in each run. In a forked child, streams begin anew with other keys.
+    """
+
+    def __init__(self) -> None:
+        self._system_words = Entropy.words
+        self._streams: weakref.WeakKeyDictionary[Entropy, Keyed] = weakref.WeakKeyDictionary()
+        self.begin("")
+        os.register_at_fork(after_in_child=lambda: self.begin(f"child of {self._test}"))
+
+    def begin(self, test: str) -> None:
+        """Begin new streams, whose keys depend on a test and on their number in it."""
+        self._test, self._numbers = test, itertools.count()
+        self._streams.clear()
+
+    def install(self) -> None:
+        """Let all streams of this process draw repeatable words."""
+
+        def words(entropy: Entropy, n: int) -> NDArray[np.uint64]:
+            with entropy._lock:
+                stream = self._streams.get(entropy)
+                if stream is None:
+                    stream = Keyed(f"{self._test} {next(self._numbers)}")
+                    self._streams[entropy] = stream
+                return stream.words(n)
+
+        Entropy.words = words  # type: ignore[method-assign]
+
+    @contextmanager
+    def system_words(self) -> Iterator[None]:
+        """Let streams draw from the operating system: for tests of `Entropy` itself."""
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            monkeypatch.setattr(Entropy, "words", self._system_words)
+            yield
+
+
+repeatable = RepeatableEntropy()

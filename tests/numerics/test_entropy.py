@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pytest
@@ -20,7 +20,13 @@ from scipy import stats
 from dprelease.numerics import entropy
 from dprelease.numerics.entropy import Entropy, random_order
 from tests import processes
-from tests.replay import OutOfBits, Replay
+from tests.replay import OutOfBits, Replay, repeatable
+
+
+@pytest.fixture(autouse=True)
+def _system_words() -> Iterator[None]:
+    with repeatable.system_words():
+        yield
 
 
 @pytest.fixture
