@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import re
 import rlcompleter
 import sys
@@ -24,21 +23,18 @@ from tests import processes
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = (ROOT / "tests" / "accessor" / "typed.py").read_text(encoding="utf-8")
-CONFIG = "[mypy]\nstrict = true\nfollow_imports = silent\n"
-ERROR = re.compile(r"^(\w+)\.py:(\d+): error: .*\[([a-z-]+)\]$", re.M)
+ERROR = re.compile(r"(\w+)\.py:(\d+): error: .*\[([a-z-]+)\]$", re.M)
 
 
 def test_mypy_accepts_every_query_and_finds_every_mistake(tmp_path: Path) -> None:
-    """For `dprelease.dp(df)` and releases, in one run of mypy."""
+    """For `dprelease.dp(df)` and releases, with the cache of `make lint`."""
     releases = (ROOT / "tests" / "release" / "typed_releases.py").read_text(encoding="utf-8")
     scripts = {"called": SCRIPT.replace("df.dp", "dprelease.dp(df)"), "releases": releases}
     for name, script in scripts.items():
         (tmp_path / f"{name}.py").write_text(script)
-    (tmp_path / "mypy.ini").write_text(CONFIG)
     done = processes.run(
-        [sys.executable, "-m", "mypy", *(f"{name}.py" for name in scripts)],
-        env=dict(os.environ, PYTHONPATH=str(ROOT), MYPYPATH=str(ROOT)),
-        cwd=tmp_path,
+        [sys.executable, "-m", "mypy", *(tmp_path / f"{name}.py" for name in scripts)],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
