@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from sqlglot import exp
 
@@ -43,7 +43,9 @@ def unused_name(new_name: str, taken: Collection[str]) -> str:
 
 def use_declared_spelling(tree: exp.Query, tables: Mapping[str, Table]) -> None:
     """Replace the names of columns and tables in a statement by their declared spelling."""
-    columns = [name for table in tables.values() for name in table.columns]
+    read = {table.name.casefold() for table in tree.find_all(exp.Table)}
+    known = (table.columns for name, table in tables.items() if name.casefold() in read)
+    columns = [name for names in known for name in names]
     items = [item.alias for item in tree.find_all(exp.Alias)]
     for alias in tree.find_all(exp.TableAlias):
         items += [column.name for column in alias.columns]
@@ -75,9 +77,12 @@ def _table_names(tree: exp.Query) -> Iterator[exp.Expr]:
             yield column.args["table"]
 
 
-def _respell(node: exp.Expr, *spellings: Iterable[str]) -> None:
-    """Replace a name by its spelling in the first of some lists that have a similar name."""
-    if not isinstance(node, exp.Identifier):
+def _respell(node: exp.Expr, *spellings: Collection[str]) -> None:
+    """Replace a name by its spelling in the first of some lists that have a similar name.
+
+    A name that one of them has as it is written stays.
+    """
+    if not isinstance(node, exp.Identifier) or any(node.name in known for known in spellings):
         return
     for known in spellings:
         found = {one for one in known if one.casefold() == node.name.casefold()}

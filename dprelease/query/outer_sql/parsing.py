@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from datetime import date
 from typing import ClassVar
 
 import sqlglot
@@ -25,18 +26,20 @@ from dprelease.query.outer_sql.functions import (
     written_name,
 )
 from dprelease.query.outer_sql.syntax import may_fail
-from dprelease.query.select_nodes import is_interval, quoted, refuse
+from dprelease.query.select_nodes import LONGEST, is_interval, quoted, refuse
 from dprelease.query.sql_functions import suggest_functions
 from dprelease.query.sql_rewrites.unanswerable import refuse_unanswerable
 from dprelease.schema.table import Table
 
 LENGTH_LIMIT = 10_000
 DEPTH_LIMIT = 100
-PIVOTED = "PIVOT or UNPIVOT, whose columns depend on the data,"
+PIVOTED = "PIVOT or UNPIVOT"
 INSTEAD_OF_PIVOT = (
     "write a column for each value, as in SELECT state, COUNT(*) FILTER (WHERE sex = 'F') AS women "
     "FROM people GROUP BY state; or GROUP BY both keys, and pivot the answer"
 )
+_TIMES = ("date", "timestamp", "timestampntz", "timestamptz", "timestampltz", "datetime")
+_UNITS = "year quarter month week day hour minute second".upper().split()
 _PIVOT = re.compile(r"\s*(UN)?PIVOT\b", re.IGNORECASE)
 """The beginning of a statement that sqlglot parses only without ORDER BY and LIMIT."""
 
@@ -59,7 +62,7 @@ def parse(text: str) -> exp.Query:
         trees = sqlglot.parse(text, read=PositionsFromOne)
         depth = 0 if not trees or trees[0] is None else _depth(trees[0])
     except (sqlglot.errors.SqlglotError, RecursionError) as problem:
-        broken = f"it can't be parsed as SQL{stop_text(problem)}"
+        broken = _problem_text(problem)
         is_pivot = _PIVOT.match(text) is not None
     if broken and is_pivot:
         refuse("DP-SQL-006", name=PIVOTED, nearest=INSTEAD_OF_PIVOT)
@@ -75,9 +78,61 @@ def parse(text: str) -> exp.Query:
     if foreign:
         name = f"The function {foreign} with these arguments"
         refuse("DP-SQL-006", name=name, nearest=suggest_functions(foreign))
+    _refuse_other_dialects(trees[0])
+    _refuse_wrong_dates(trees[0])
     for item in trees[0].find_all(exp.Bracket):
         item.set("offset", 1)
     return trees[0]
+
+
+def _problem_text(problem: Exception) -> str:
+    """Return why the parser stopped, and where."""
+    is_known = "number of provided arguments" not in str(problem)
+    what = "can't be parsed as SQL" if is_known else "has a function with too many arguments"
+    return f"it {what}{stop_text(problem)}"
+
+
+def _refuse_other_dialects(tree: exp.Query) -> None:
+    """Refuse functions of other databases that sqlglot reads, with what DuckDB has instead."""
+    for node in tree.find_all(exp.Func):
+        name, fix = _of_another_dialect(node)
+        if fix:
+            name = f"The function {name} of other databases"
+            refuse("DP-SQL-006", name=name, nearest=f"write {fix}")
+
+
+def _of_another_dialect(node: exp.Func) -> tuple[str, str]:
+    """Return the name of another database's function, and what to write instead; "" for others."""
+    named = isinstance(node, exp.Anonymous)
+    arguments = node.expressions if named else [*node.iter_expressions()]
+    x, y, unit, *_ = [*map(quoted, arguments), "x", "y", "day"]
+    if isinstance(node, exp.TimestampDiff | exp.DatetimeDiff):
+        fix = f"date_diff('{unit.lower()}', {y}, {x}), the number of its units that begin between "
+        return "TIMESTAMP_DIFF", f"{fix}the two times"
+    if isinstance(node, exp.SafeDivide):
+        return "SAFE_DIVIDE", f"{x} / {y}, which is NULL where {y} is 0"
+    if isinstance(node, exp.TimestampTrunc | exp.DateTrunc):  # BigQuery writes the unit last
+        is_last = isinstance(node.this, exp.Column) and x.upper() in _UNITS
+        is_last = is_last and y.upper() not in _UNITS
+        return "DATE_TRUNC", f"date_trunc('{x.lower()}', {y.lower()})" if is_last else ""
+    name = written_name(node) if named else ""
+    if name == "DIV0" and len(arguments) == 2:
+        return name, f"COALESCE({x} / {y}, 0)"
+    return name, f"IF({', '.join(map(quoted, arguments))})" if name == "IFF" else ""
+
+
+def _refuse_wrong_dates(tree: exp.Query) -> None:
+    """Refuse constants such as DATE '2024-02-31', for which DuckDB fails where it reads them."""
+    for node in tree.find_all(exp.Cast):
+        text = node.this.name if isinstance(node.this, exp.Literal) else ""
+        found = re.match(r"\s*(\d{4})-(\d{1,2})-(\d{1,2})(?!\d)", text, re.ASCII)
+        if not found or isinstance(node, exp.TryCast) or not node.to.is_type(*_TIMES):
+            continue
+        try:
+            date(*map(int, found.groups()))
+        except ValueError:
+            name = f"'{text[:LONGEST]}', which is no day of the calendar,"
+            refuse("DP-SQL-006", name=name, nearest="correct the month or the day")
 
 
 def _depth(tree: exp.Expr) -> int:

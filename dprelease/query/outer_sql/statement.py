@@ -135,6 +135,7 @@ class _Splitter:
         for select in list(tree.find_all(exp.Select)):
             refuse_equal_names(select.expressions)
             _name_items(select, aggregates=False)
+        _write_lateral_joins(tree)
         tree = cast("exp.Query", tree.transform(date_part, copy=False))
         if self._is_rows(tree, {}):
             refuse_unknown_functions(tree.walk())
@@ -344,6 +345,14 @@ class _Splitter:
         reader.rewrite(core, table, f"{table}_", margins=select is self.with_margins)
         if not core.columns and not (select is self.whole and core.group_by):
             refuse("DP-SQL-005", what=text)
+
+
+def _write_lateral_joins(tree: exp.Query) -> None:
+    """Leave out LATERAL before sub-queries, which DuckDB does not need to read other columns."""
+    for node in list(tree.find_all(exp.Lateral)):
+        if isinstance(node.this, exp.Subquery):
+            node.this.set("alias", node.args.get("alias"))
+            node.replace(node.this)
 
 
 def _selects_distinct_keys(select: exp.Select) -> bool:

@@ -12,6 +12,7 @@ from dprelease.numerics.rounding import exact, plain_text
 from dprelease.query.expressions.replacements import counted_groups
 from dprelease.query.expressions.scalar import Kind
 from dprelease.query.outer_sql.functions import AGGREGATES
+from dprelease.query.select_nodes import WRAPPERS
 from dprelease.query.sql_functions import (
     FRACTION_ARGUMENT,
     KEYWORD_OF_FUNCTION,
@@ -342,15 +343,19 @@ def own_aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
     """Yield the aggregates of rows in an expression, without those of windows and sub-queries."""
     if isinstance(node, exp.Query):
         return
-    if is_aggregate(node):
+    if is_aggregate(node) and not _is_function_of_window(node):
         yield node
         return
     for part in node.iter_expressions():
-        if isinstance(node, exp.Window) and part is node.this:
-            for inner in part.iter_expressions():
-                yield from own_aggregates(inner)
-        else:
-            yield from own_aggregates(part)
+        yield from own_aggregates(part)
+
+
+def _is_function_of_window(node: exp.Expr) -> bool:
+    """Return whether a node is what a window computes: SUM(x), and SUM(x) FILTER (...), OVER ()."""
+    around = node.parent
+    while isinstance(around, WRAPPERS) and around.this is node:
+        node, around = around, around.parent
+    return isinstance(around, exp.Window) and around.this is node
 
 
 def replace_own(
@@ -364,10 +369,10 @@ def replace_own(
     Nested queries stay, and so do the functions of windows, whose arguments are replaced. Keys
     inside of aggregates are values of rows, and stay as well.
     """
-    if isinstance(node, exp.Query) or (is_key and is_aggregate(node)):
+    is_value = is_aggregate(node) and not _is_function_of_window(node)
+    if isinstance(node, exp.Query) or (is_key and is_value):
         return
-    function = node.parent.this if isinstance(node.parent, exp.Window) else None
-    found = None if node is function else replacement(node)
+    found = None if _is_function_of_window(node) else replacement(node)
     if found is None:
         for part in list(node.iter_expressions()):
             replace_own(part, replacement, is_key=is_key)
