@@ -46,6 +46,7 @@ from dprelease.release.after_noise import (
     COUNT_ROWS,
     NO_KEYS,
     DeclaredKeys,
+    PublicValues,
     answer_of,
     blank_public_tables,
     declared_values,
@@ -167,9 +168,12 @@ def answer_sql(
     statement, is_explained = without_explain(statement)
     tables = {name: one.table for name, one in session.tables.items()}
     tables[session.table.name] = _table_of_rows(rows)
+    values = PublicValues(session.tables, frames)
     split = split_statement(
-        statement, tables, params, margins=margins, confidence=confidence_of(plain)
-    )
+        statement, tables, params, rows_of=values.rows, margins=margins,
+        confidence=confidence_of(plain),
+    )  # fmt: skip
+    split.public_values = tuple(values.names)
     private = cores_with_private_keys(split.cores, private_keys)
 
     def resolve(core: PrivateCore, columns: Specs) -> Query:
@@ -194,14 +198,14 @@ def answer_sql(
     try_statement(queries, split, {**blank_public_tables(session.tables, split), **keys.tables})
     plan, price = plan_and_cost(session, queries, plain)
     if is_explained:
-        return explain_plan(session, plan, price, keys, split.public)
+        return explain_plan(session, plan, price, keys, split.public_names)
     public = {**read_public_tables(session.tables, split, frames), **keys.tables}
     try_statement(queries, split, public)
     intervals = prepare_intervals(split, plan)
     charged = charge_before_answer(session, plan, price, "this statement", rows.state)
     noised = execute.answer_queries(plan, _engine_of_all(rows, queries, frames), charged)
     shown = answer_of(split, noised, intervals, public)
-    shown.attrs[ATTRIBUTE] = {**answer_attributes(plan, split.public), **keys.note()}
+    shown.attrs[ATTRIBUTE] = {**answer_attributes(plan, split.public_names), **keys.note()}
     return shown
 
 

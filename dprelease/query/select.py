@@ -17,14 +17,10 @@ from dprelease.numerics.rounding import plain_text
 from dprelease.query.expressions.used_columns import unknown_column
 from dprelease.query.expressions.whole import unread_argument_text
 from dprelease.query.measurement import WITH_COMPANIONS
-from dprelease.query.outer_sql.formulas import (
-    ENDS,
-    Formula,
-    confidence_of_each,
-    formula_of,
-)
+from dprelease.query.outer_sql.formulas import ENDS, Formula, confidence_of_each, formula_of
 from dprelease.query.outer_sql.functions import written_name
 from dprelease.query.outer_sql.identifiers import is_valid_column_name, unused_name
+from dprelease.query.outer_sql.public_queries import PublicRows
 from dprelease.query.quality import CONFIDENCE
 from dprelease.query.select_nodes import (
     AFTER_NOISE,
@@ -102,9 +98,9 @@ class CoreReader:
         self.prefix = ""
         self.core: PrivateCore
 
-    def read(self) -> PrivateCore:
+    def read(self, rows_of: PublicRows) -> PrivateCore:
         """Return the source, the conditions and the keys, still without columns."""
-        rows = rewrite_rows(self.select, self.tables)
+        rows = rewrite_rows(self.select, self.tables, rows_of)
         self._refuse_unread_clauses()
         source = str(self.select.args["from_"].this.name)
         self._unqualify_columns()

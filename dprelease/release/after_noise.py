@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sqlglot import exp
 
 from dprelease.errors import DpReleaseError, Place
 from dprelease.exact.engines import frame_of, refuse_frame_about_people
@@ -19,6 +20,11 @@ from dprelease.planning.plan import Plan
 from dprelease.postprocess.formula_intervals import FormulaInterval
 from dprelease.query.measurement import OutputColumn
 from dprelease.query.outer_sql.formulas import ENDS, Formula
+from dprelease.query.outer_sql.public_queries import (
+    columns_read,
+    public_tables_of,
+    safe_public_query,
+)
 from dprelease.query.outer_sql.statement import SplitStatement
 from dprelease.query.outer_sql.strict_types import check_types
 from dprelease.query.resolve import Query
@@ -79,6 +85,32 @@ def read_public_tables(
         frame, columns = frame_of(public.table, frames), split.public_columns[name]
         found[outer_name] = read_public_rows(public, frame, formulas, columns, settings)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class PublicValues:
+    """Reads public tables for the values that a statement contains before anything is charged.
+
+    `names`: the tables that were read.
+    """
+
+    declared: Mapping[str, Declared]
+    frames: Mapping[str, object]
+    names: dict[str, None] = field(default_factory=dict)
+
+    def rows(self, query: exp.Query) -> list[tuple[object, ...]]:
+        """Return the rows of a query over public tables.
+
+        Raises DataError if a source can't be read as declared; QueryError: DP-JOIN-003 if it is
+        that of a table about people, DP-SQL-006 or 007 if the query can't be computed.
+        """
+        read = public_tables_of(query, {name: one.table for name, one in self.declared.items()})
+        self.names.update(dict.fromkeys(read))
+        columns = {name: columns_read(query, table) for name, table in read.items()}
+        named = SplitStatement(public={one: one for one in read}, public_columns=columns)
+        tables = read_public_tables(self.declared, named, self.frames)
+        found = run_statement(safe_public_query(query, read), tables, trial=True)
+        return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
 
 Intervals = Mapping[str, Mapping[Formula, FormulaInterval]]

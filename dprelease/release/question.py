@@ -32,6 +32,7 @@ from dprelease.query.sql_rewrites.unanswerable import LONGEST, refuse
 from dprelease.release.after_noise import (
     COUNT_ROWS,
     DeclaredKeys,
+    PublicValues,
     answer_of,
     blank_public_tables,
     prepare_intervals,
@@ -142,23 +143,21 @@ def sql(
         declaration, split, keys = declaration_of_statement(
             statement, schema, epsilon=epsilon, delta=delta, neighbours=neighbours,
             mechanism=mechanism, ledger=ledger, params=params, margins=margins,
-            private_keys=private_keys,
+            private_keys=private_keys, frames=frames,
         )  # fmt: skip
         if declaration is None:
             if output is not None:
                 refuse("Publishing declared keys", "they are in the schema", "leave out the output")
             return _answer_of_keys(split, keys, is_explained=is_explained)
         declaration = with_signing_key(declaration, key)
-        known = declaration.tables.values()
         given = {} if frames is None else frames
-        refuse_unknown_frames((declared.table for declared in known), given)
         with _errors_at_statement():
             queries, plan = prepare(declaration)
             refuse_comparisons_with_others(queries, Place("sql", None, "WHERE"))
             public = {**blank_public_tables(declaration.tables, split), **keys.tables}
             try_statement(queries, split, public)
             if is_explained:
-                return explained(plan, split.public, keys)
+                return explained(plan, split.public_names, keys)
             pinned = with_table_versions(declaration, given)
             if pinned is not declaration:  # all parts of the answer read the same versions
                 declaration = pinned
@@ -182,7 +181,7 @@ def sql(
                 for name in split.cores
             }
         shown = answer_of(split, noised, intervals, public)
-        shown.attrs["dprelease"] = {**answer_attributes(plan, split.public), **keys.note()}
+        shown.attrs["dprelease"] = {**answer_attributes(plan, split.public_names), **keys.note()}
     return shown
 
 
@@ -232,19 +231,25 @@ def declaration_of_statement(
     params: Params = None,
     margins: bool = False,
     private_keys: bool | str | Sequence[str] = False,
+    frames: Mapping[str, object] | None = None,
 ) -> tuple[Declaration | None, SplitStatement, DeclaredKeys]:
     """Return the release that a statement declares, and the computations on its answer.
 
-    A statement that lists declared keys only declares no release.
+    `frames`: frames of public tables, whose values the release may contain. A statement that lists
+    declared keys only declares no release.
     """
     _refuse_huge_numbers(epsilon=epsilon, delta=delta)
     paths = [Path(schema)] if isinstance(schema, str | Path) else [Path(path) for path in schema]
     folder = Path(os.path.commonpath([path.absolute().parent for path in paths]))
     tables = [read_table(path) for path in paths]
-    known = {declared.table.name: declared.table for declared in tables}
-    split = split_statement(statement, known, params, margins=margins)
-    private = cores_with_private_keys(split.cores, private_keys)
     by_name = {declared.table.name: declared for declared in tables}
+    known = {name: declared.table for name, declared in by_name.items()}
+    given = {} if frames is None else frames
+    refuse_unknown_frames(known.values(), given)
+    values = PublicValues(by_name, given)
+    split = split_statement(statement, known, params, rows_of=values.rows, margins=margins)
+    split.public_values = tuple(values.names)
+    private = cores_with_private_keys(split.cores, private_keys)
     resolve = partial(_query_of_keys, tables=by_name)
     split, keys = without_declared_keys(split, private, resolve)
     if not split.cores:
@@ -263,8 +268,9 @@ def declaration_of_statement(
         "queries": _declared_queries(split.cores, private),
         "output": "out/sql",
     }
-    if split.public:
-        release["about"] = {"notes": f"The statement also reads {_public_text(split.public)}."}
+    notes = _public_notes(split)
+    if notes:
+        release["about"] = {"notes": notes}
     if ledger is not None:
         release["ledger"] = os.path.relpath(Path(ledger).absolute(), folder)
     text = yaml.safe_dump(release, sort_keys=False, allow_unicode=True)
@@ -272,10 +278,16 @@ def declaration_of_statement(
         return declaration_of(text, folder / FILE), split, keys
 
 
-def _public_text(names: Iterable[str]) -> str:
-    """Return a text that names the public tables of a statement."""
-    listed = " and ".join(f"'{name}'" for name in names)
-    return f"the public data of {listed}, after the noise"
+def _public_notes(split: SplitStatement) -> str:
+    """Return sentences that name the public tables of a statement."""
+    found = []
+    for names, sentence in (
+        (split.public, "The statement also reads the public data of {}, after the noise."),
+        (split.public_values, "Conditions and computed columns contain public values of {}."),
+    ):
+        listed = " and ".join(f"'{name}'" for name in names)
+        found += [sentence.format(listed)] if names else []
+    return " ".join(found)
 
 
 def _query_of_keys(core: PrivateCore, tables: Mapping[str, Declared]) -> Query:

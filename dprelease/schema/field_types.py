@@ -17,7 +17,7 @@ from dprelease.numerics.rounding import exact, exact_of, plain_text
 
 DROP = "drop"
 UNUSABLE = re.compile("[\0\ud800-\udfff]")
-LONGEST_TEXT = 1000
+LONGEST_TEXT, LONGEST_EXPRESSION = 1000, 10_000
 NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
 RESERVED = frozenset(
     {"con", "prn", "aux", "nul"} | {f"{port}{i}" for port in ("com", "lpt") for i in range(10)}
@@ -119,8 +119,18 @@ def to_text(value: object) -> str:
         return str(value)
     if not isinstance(value, str):
         refuse("DP-DECL-003", problem=f"it must be a text, not {_found_text(value)}")
-    if len(value) > LONGEST_TEXT or UNUSABLE.search(value):
-        refuse("DP-DECL-003", problem="it must be a text of at most 1000 characters without NUL")
+    return _checked_text(value, LONGEST_TEXT)
+
+
+def to_expression(value: object) -> str:
+    """Return the text of an expression or a condition, which may be longer than other texts."""
+    return _checked_text(value, LONGEST_EXPRESSION) if isinstance(value, str) else to_text(value)
+
+
+def _checked_text(value: str, most: int) -> str:
+    if len(value) > most or UNUSABLE.search(value):
+        problem = f"it must be a text of at most {most} characters without NUL"
+        refuse("DP-DECL-003", problem=problem)
     return value
 
 
@@ -245,6 +255,10 @@ Amount = Annotated[Fraction, BeforeValidator(to_fraction), WithJsonSchema(NUMBER
 Whole = Annotated[int, BeforeValidator(to_int), WithJsonSchema({"type": ["integer", "string"]})]
 Flag = Annotated[bool, BeforeValidator(to_bool), WithJsonSchema({"type": "boolean"})]
 Text = Annotated[str, BeforeValidator(to_text), WithJsonSchema({"type": ["string", "integer"]})]
+Expression = Annotated[
+    str, BeforeValidator(to_expression), WithJsonSchema({"type": ["string", "integer"]})
+]
+"""An expression or a condition over one row."""
 LocalPath = Annotated[
     str, BeforeValidator(to_local_path), WithJsonSchema({"type": ["string", "integer"]})
 ]

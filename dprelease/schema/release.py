@@ -7,13 +7,7 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    field_validator,
-    model_validator,
-)
+from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from dprelease.privacy.unit import Neighbours
 from dprelease.schema.amounts import Share, ShareSpec, refuse_several_keys
@@ -23,6 +17,7 @@ from dprelease.schema.field_types import (
     NAME,
     TEXT_SCHEMA,
     Amount,
+    Expression,
     LocalPath,
     Name,
     ShortForm,
@@ -98,7 +93,7 @@ class QuerySpec(Documented):
     source: Text = Field(alias="from")
     join: JoinSpec | None = None
     derive: dict[Text, Column] = Field(default_factory=dict)
-    where: Text | None = None
+    where: Expression | None = None
     group_by: Annotated[tuple[Text, ...], BeforeValidator(as_list), ShortForm(TEXT_SCHEMA)] = ()
     marginals: Marginals = ()
     cube: Annotated[tuple[Text, ...], Field(max_length=8)] = ()

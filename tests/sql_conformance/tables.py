@@ -1,4 +1,4 @@
-"""Two tables without missing values and with one row for each person, and two public tables."""
+"""Two tables without missing values and with one row for each person, and four public tables."""
 
 from __future__ import annotations
 
@@ -57,6 +57,24 @@ columns:
   carrier: {type: category, values: [airline, post, railway]}
   tariff: {type: integer, lower: 1, upper: 9}
 """,
+    "climates": """\
+table: climates
+public: true
+source: climates.csv
+columns:
+  region: {type: text}
+  climate: {type: text}
+  frost_days: {type: integer}
+""",
+    "flags": """\
+table: flags
+public: true
+source: flags.csv
+columns:
+  flag: {type: text}
+  meaning: {type: text}
+  is_final: {type: boolean}
+""",
 }
 
 
@@ -91,7 +109,18 @@ def frames() -> dict[str, pd.DataFrame]:
         "carrier": ["airline", "post", "railway", "post"],
         "tariff": [9, 2, 5, 7],
     }
-    tables = {"people": people, "lineitem": lineitem, "states": states, "modes": modes}
+    climates = {
+        "region": ["north", "south"], "climate": ["cold", "mild"], "frost_days": [140, 90]
+    }  # fmt: skip
+    flags = {
+        "flag": ["A", "N", "R"],
+        "meaning": ["accepted", "none", "returned"],
+        "is_final": [True, False, True],
+    }
+    tables = {
+        "people": people, "lineitem": lineitem, "states": states, "modes": modes,
+        "climates": climates, "flags": flags,
+    }  # fmt: skip
     return {name: pd.DataFrame(columns) for name, columns in tables.items()}
 
 

@@ -49,9 +49,10 @@ from dprelease.query.expressions.scalar import (
     numbers_as_floats,
 )
 from dprelease.query.expressions.used_columns import unknown_column
+from dprelease.schema.field_types import LONGEST_EXPRESSION
 from dprelease.schema.table import Table
 
-LENGTH_LIMIT, DEPTH_LIMIT = 10_000, 60
+LENGTH_LIMIT, DEPTH_LIMIT = LONGEST_EXPRESSION, 60
 # integers from this number on are compared as floats, because a column may store floats
 EXACT = 2**53
 

@@ -62,12 +62,12 @@ def insert_parameters(tree: exp.Query, params: Params) -> None:
         used.add(name)
         value = values[name]
         if isinstance(value, list | tuple) and isinstance(node.parent, exp.In):
-            _insert_list(node, [_constant(name, item) for item in value])
+            _insert_list(node, [constant(name, item) for item in value])
         elif node.arg_key == "field":
             problem = f"IN {node.sql('duckdb')[:60]} needs a list of values"
             refuse("DP-SQL-008", problem=problem, known="lists and tuples")
         else:
-            node.replace(_constant(name, value))
+            node.replace(constant(name, value))
     unused = [name for name in values if name not in used]
     if unused:
         problem = f"the statement has no parameter for the value '{unused[0][:60]}'"
@@ -97,7 +97,7 @@ def _by_name(params: Params) -> dict[str, object]:
     return {str(position): value for position, value in enumerate(params, 1)}
 
 
-def _constant(name: str, value: object) -> exp.Expr:
+def constant(name: str, value: object) -> exp.Expr:
     """Return a value as a constant."""
     if isinstance(value, np.datetime64):
         # With nanoseconds, item() returns a whole number.

@@ -143,6 +143,14 @@ def _depth(tree: exp.Expr) -> int:
     return depth
 
 
+def write_lateral_joins(tree: exp.Query) -> None:
+    """Leave out LATERAL before sub-queries, which DuckDB does not need to read other columns."""
+    for node in list(tree.find_all(exp.Lateral)):
+        if isinstance(node.this, exp.Subquery):
+            node.this.set("alias", node.args.get("alias"))
+            node.replace(node.this)
+
+
 def refuse_functions_as_names(tree: exp.Query, tables: Mapping[str, Table]) -> None:
     """Refuse names such as "current_date" of no column, for which the engine calls a function."""
     known = {name.casefold() for table in tables.values() for name in table.columns}

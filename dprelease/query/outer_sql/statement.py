@@ -29,7 +29,9 @@ from dprelease.query.outer_sql.parsing import (
     refuse_functions_as_names,
     refuse_node,
     refuse_unknown_functions,
+    write_lateral_joins,
 )
+from dprelease.query.outer_sql.public_queries import PublicRows, columns_read, no_rows
 from dprelease.query.outer_sql.strict_types import type_constants
 from dprelease.query.outer_sql.syntax import unlisted_nodes
 from dprelease.query.quality import CONFIDENCE
@@ -70,6 +72,7 @@ class SplitStatement:
     `cores`: the declared queries, by name. `outer`: the statement over their noised tables, which
     have the names in `tables` there. `public`: the public tables that it also reads, with their
     names there. `public_columns`: the columns that it reads of each public table.
+    `public_values`: the public tables whose values the cores contain.
     """
 
     cores: dict[str, PrivateCore] = field(default_factory=dict)
@@ -78,6 +81,12 @@ class SplitStatement:
     tables: dict[str, str] = field(default_factory=dict)
     public: dict[str, str] = field(default_factory=dict)
     public_columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    public_values: tuple[str, ...] = ()
+
+    @property
+    def public_names(self) -> list[str]:
+        """The public tables that are read, before and after the noise."""
+        return list(dict.fromkeys((*self.public_values, *self.public)))
 
 
 def split_statement(
@@ -85,13 +94,15 @@ def split_statement(
     tables: Mapping[str, Table],
     params: Params = None,
     *,
+    rows_of: PublicRows = no_rows,
     margins: bool = False,
     confidence: Fraction = CONFIDENCE,
 ) -> SplitStatement:
     """Return the parts of one statement over declared tables.
 
-    `params`: the values of `$name` by name, or of `?` in their order. `margins`: whether the answer
-    has the margins and intervals of its aggregates. `confidence`: that of all intervals.
+    `params`: the values of `$name` by name, or of `?` in their order. `rows_of`: returns the rows
+    of a query over public tables, which the cores then contain. `margins`: whether the answer has
+    the margins and intervals of its aggregates. `confidence`: that of all intervals.
 
     Raises QueryError: DP-SQL-001 to 006, with the reason why the statement can't be answered, and
     what can be.
@@ -100,7 +111,7 @@ def split_statement(
     tree = parse(text)
     original = tree.copy()
     insert_parameters(tree, params)
-    found = _Splitter(tables, text, tree if margins else None, confidence).split(tree)
+    found = _Splitter(tables, text, tree if margins else None, confidence, rows_of).split(tree)
     # sqlglot may drop a word, and the answer would be that of another statement.
     dropped = dropped_word_text(original, text)
     if dropped is not None:
@@ -117,8 +128,10 @@ class _Splitter:
         text: str,
         with_margins: exp.Query | None,
         confidence: Fraction,
+        rows_of: PublicRows,
     ) -> None:
         self.tables, self.with_margins, self.confidence = tables, with_margins, confidence
+        self.rows_of = rows_of
         self.found, self.has_margins = SplitStatement(), False
         self.whole: exp.Query | None = None
         # A statement that knew these names could read a noised table by itself.
@@ -135,7 +148,7 @@ class _Splitter:
         for select in list(tree.find_all(exp.Select)):
             refuse_equal_names(select.expressions)
             _name_items(select, aggregates=False)
-        _write_lateral_joins(tree)
+        write_lateral_joins(tree)
         tree = cast("exp.Query", tree.transform(date_part, copy=False))
         if self._is_rows(tree, {}):
             refuse_unknown_functions(tree.walk())
@@ -159,7 +172,7 @@ class _Splitter:
         for select in list(tree.find_all(exp.Select)):
             _name_items(select, aggregates=True)
         self.found.public_columns = {
-            name: _columns_read(tree, self.tables[name]) for name in self.found.public
+            name: columns_read(tree, self.tables[name]) for name in self.found.public
         }
         replace_fallible(tree)
         type_constants(tree)
@@ -328,8 +341,10 @@ class _Splitter:
     def _replace_core(self, select: exp.Select, scope: Scope) -> None:
         """Declare the query of a core, and let the SELECT read its noised table."""
         text = quoted(select)
+        for source in list(select.find_all(exp.Table)):
+            self._with_public_cte(source, scope)
         reader = CoreReader(select, self.tables, self.confidence)
-        read = reader.read()
+        read = reader.read(self.rows_of)
         refuse_unknown_functions(own_nodes_of(select))
         for part in clauses_after_noise(select):
             self._replace_nested(part, scope, set())
@@ -347,14 +362,6 @@ class _Splitter:
             refuse("DP-SQL-005", what=text)
 
 
-def _write_lateral_joins(tree: exp.Query) -> None:
-    """Leave out LATERAL before sub-queries, which DuckDB does not need to read other columns."""
-    for node in list(tree.find_all(exp.Lateral)):
-        if isinstance(node.this, exp.Subquery):
-            node.this.set("alias", node.args.get("alias"))
-            node.replace(node.this)
-
-
 def _selects_distinct_keys(select: exp.Select) -> bool:
     """Return whether a SELECT without aggregates returns each combination of its values once."""
     distinct = select.args.get("distinct")
@@ -363,18 +370,6 @@ def _selects_distinct_keys(select: exp.Select) -> bool:
     is_of_rows = any(isinstance(node, exp.Column) for node in nodes)
     others = any(isinstance(node, exp.Query | exp.Window | exp.Star) for node in nodes)
     return is_plain and is_of_rows and not others
-
-
-def _columns_read(tree: exp.Query, table: Table) -> tuple[str, ...]:
-    """Return the columns of a public table that an outer statement names, or all if it has a *."""
-    names = {node.name.casefold() for node in tree.find_all(exp.Identifier)}
-    stars = [star for star in tree.find_all(exp.Star) if not isinstance(star.parent, exp.Count)]
-    # A NATURAL JOIN reads columns that it doesn't name.
-    if stars or any(join.args.get("method") for join in tree.find_all(exp.Join)):
-        return tuple(table.columns)
-    read = tuple(name for name in table.columns if name.casefold() in names)
-    # COUNT(*) names no column, but a table without columns has no rows.
-    return read or tuple(table.columns)[:1]
 
 
 def _refuse_growth(tree: exp.Expr) -> None:

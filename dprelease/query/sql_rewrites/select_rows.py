@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from dprelease.errors import QueryError
 from dprelease.query.expressions.whole import unread_argument_text
+from dprelease.query.outer_sql.public_queries import PublicRows, no_rows
 from dprelease.query.sql_rewrites.aggregate_forms import (
     AggregateForms,
     is_aggregate,
@@ -18,6 +19,8 @@ from dprelease.query.sql_rewrites.aggregate_forms import (
     replace_own,
 )
 from dprelease.query.sql_rewrites.key_columns import key_column
+from dprelease.query.sql_rewrites.public_joins import insert_joined_values
+from dprelease.query.sql_rewrites.public_values import insert_public_values
 from dprelease.query.sql_rewrites.row_forms import row_form
 from dprelease.query.sql_rewrites.row_sources import (
     Source,
@@ -45,8 +48,12 @@ class RowsOfSelect:
     join: dict[str, Plain] | None = None
 
 
-def rewrite_rows(select: exp.Select, tables: Mapping[str, Table]) -> RowsOfSelect:
+def rewrite_rows(
+    select: exp.Select, tables: Mapping[str, Table], rows_of: PublicRows = no_rows
+) -> RowsOfSelect:
     """Rewrite a SELECT in place, and return its computed columns and its join.
+
+    `rows_of`: returns the rows of a query over public tables.
 
     Afterwards, the SELECT reads one declared table, groups by columns, and its aggregates are those
     of columns. A SELECT that reads from no declared table stays as it is.
@@ -55,6 +62,8 @@ def rewrite_rows(select: exp.Select, tables: Mapping[str, Table]) -> RowsOfSelec
     expression over rows.
     """
     join_listed_keys(select, tables)
+    insert_joined_values(select, tables, rows_of)
+    insert_public_values(select, tables, rows_of)
     _refuse_queries(select.args.get("where"), tables)
     source = sources(select, tables)
     parts = [select.args.get(name) for name in ("from_", "where", "group")]

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from dprelease.query.sql_rewrites.public_values import outer_columns
 from dprelease.query.sql_rewrites.row_sources import (
     Joined,
     Source,
@@ -61,7 +62,9 @@ def _keys_of(node: exp.Expr, tables: Mapping[str, Table]) -> exp.Select | None:
     distinct = found.args.get("distinct")
     others = any(found.args.get(name) for name in found.args if name not in _OF_KEYS)
     others = others or (distinct is not None and distinct.args.get("on") is not None)
-    return found if table is not None and table.public and is_column and not others else None
+    if table is None or not table.public or not is_column or others:
+        return None
+    return None if outer_columns(found, {table.name: table}) else found
 
 
 _OF_KEYS = ("expressions", "from_", "where", "kind", "distinct")
@@ -72,11 +75,8 @@ def joined_source(select: exp.Select, join: exp.Join, left: Source, right: Sourc
 
     The equalities in WHERE that a comma join needs are removed from the SELECT.
     """
-    side, kind, method = (str(join.args.get(name) or "") for name in ("side", "kind", "method"))
-    if method or kind not in ("", "INNER", "CROSS", "OUTER") or side not in ("", "LEFT"):
-        name = " ".join(filter(None, (method, side, kind, "JOIN")))
-        refuse(name, _reason_against(side, method), "use JOIN ... USING, or LEFT JOIN")
-    is_left = side == "LEFT"
+    refuse_other_joins(join)
+    is_left = join.side == "LEFT"
     if left.table.public and not right.table.public:
         if is_left:
             reason = "rows of the public table that no person has would be added"
@@ -84,13 +84,28 @@ def joined_source(select: exp.Select, join: exp.Join, left: Source, right: Sourc
         # Rows of people come first: each matches at most one public row, but not the reverse.
         left, right = right, left
     if right.join is not None:
-        refuse("A third table", "a query joins two tables at most", "join one table")
+        refuse(*_THIRD_TABLE)
     if is_left and not right.is_renamed:
         reason = "a row without a match would have none of its values"
         fix = "use JOIN, or filter and compute values in the statement itself"
         refuse(f"LEFT JOIN of the sub-query '{right.alias}'", reason, fix)
     pairs = _pairs(select, join, left, right, inner=not is_left)
     return _source(left, right, pairs, is_left=is_left)
+
+
+_THIRD_TABLE = (
+    "A third table",
+    "a query joins two tables about people at most, and no sub-query with a join",
+    "join all public tables in one FROM, and write one statement for each pair of other tables",
+)
+
+
+def refuse_other_joins(join: exp.Join) -> None:
+    """Refuse a join that is neither an inner join nor a LEFT JOIN."""
+    side, kind, method = (str(join.args.get(name) or "") for name in ("side", "kind", "method"))
+    if method or kind not in ("", "INNER", "CROSS", "OUTER") or side not in ("", "LEFT"):
+        name = " ".join(filter(None, (method, side, kind, "JOIN")))
+        refuse(name, _reason_against(side, method), "use JOIN ... USING, or LEFT JOIN")
 
 
 def _reason_against(side: str, method: str) -> str:
@@ -362,7 +377,8 @@ def sources(select: exp.Select, tables: Mapping[str, Table]) -> Source | None:
     if found is None or not joins:
         return found
     if len(joins) > 1 or found.join is not None:
-        fix = "join one public table; put the columns of several public tables into one table"
-        refuse("A third table", "a query joins two tables at most", fix)
+        for join in joins:
+            refuse_other_joins(join)
+        refuse(*_THIRD_TABLE)
     right = source_of(joins[0].this, tables)
     return None if right is None else joined_source(select, joins[0], found, right)

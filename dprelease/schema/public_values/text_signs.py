@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from dprelease.schema.field_types import Text, refuse, to_text
+from dprelease.schema.field_types import Expression, Text, refuse, to_text
 from dprelease.schema.localized_text import Documented
 from dprelease.schema.model import shorten
 
@@ -61,7 +61,7 @@ class Computable(Documented):
     each with its meaning, such as revised.
     """
 
-    expression: Text | None = None
+    expression: Expression | None = None
     strip: Signs = ()
     marks: Annotated[dict[Text, Text], Field(max_length=MOST_SIGNS)] = Field(default_factory=dict)
 

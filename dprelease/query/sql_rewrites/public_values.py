@@ -1,0 +1,191 @@
+"""Sub-queries and joins of public tables, replaced by their values before rows of people are read.
+
+A row of a statement then reads constants in place of a public table: IN (SELECT code ...) is IN
+with a list, and a column of a joined table is a CASE with an arm for each of its values. The rows
+that count, and what each of them contributes, are the same as with the public table, and depend on
+one row about people and on public data alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sqlglot import exp
+
+from dprelease.errors import QueryError
+from dprelease.query.expressions.term_checker import LENGTH_LIMIT
+from dprelease.query.expressions.used_columns import unknown_column
+from dprelease.query.outer_sql.parameters import constant
+from dprelease.query.outer_sql.public_queries import PublicRows, public_tables_of
+from dprelease.query.sql_rewrites.aggregate_forms import own_aggregates
+from dprelease.query.sql_rewrites.row_sources import conjuncts
+from dprelease.query.sql_rewrites.unanswerable import PLACE, quoted, refuse
+from dprelease.schema.columns import CategoryColumn, Column
+from dprelease.schema.table import Table
+
+MOST_LETTERS = LENGTH_LIMIT // 2
+"""Maximum number of characters of the values in place of one table; expressions have a limit."""
+
+
+def insert_public_values(
+    select: exp.Select, tables: Mapping[str, Table], rows_of: PublicRows
+) -> None:
+    """Replace the sub-queries of public tables in the conditions and aggregates of a SELECT."""
+    for node in list(_row_queries(select)):
+        known = public_tables_of(node, tables)
+        if known and isinstance(node, exp.Exists):
+            node.replace(_exists(node, known, tables, rows_of))
+        elif known and isinstance(node, exp.In):
+            node.replace(_in_values(node, known, tables, rows_of))
+        elif known and isinstance(node, exp.Subquery):
+            node.replace(_single_value(node, known, tables, rows_of))
+
+
+def _row_queries(select: exp.Select) -> Iterator[exp.Expr]:
+    """Yield EXISTS, IN and values of sub-queries that a SELECT computes for each row."""
+    parts: list[exp.Expr | None] = [select.args.get("where"), select.args.get("group")]
+    parts += _keys(select)
+    parts += [one for item in select.expressions for one in own_aggregates(item)]
+    clauses = [select.args.get("from_"), *(select.args.get("joins") or [])]
+    parts += [where for one in clauses if one is not None for where in one.find_all(exp.Where)]
+    for part in parts:
+        yield from () if part is None else _outermost_queries(part)
+
+
+def _keys(select: exp.Select) -> list[exp.Expr]:
+    """Return the items of the SELECT list that GROUP BY names, by their alias or position."""
+    group = select.args.get("group")
+    listed = [] if group is None else [one.name for one in group.expressions]
+    is_all = group is not None and group.args.get("all")
+    return [
+        item
+        for place, item in enumerate(select.expressions, 1)
+        if (item.alias in listed or str(place) in listed or is_all)
+        and next(own_aggregates(item), None) is None
+    ]
+
+
+def _outermost_queries(node: exp.Expr) -> Iterator[exp.Expr]:
+    is_list = isinstance(node, exp.In) and node.args.get("query") is not None
+    if is_list or isinstance(node, exp.Exists | exp.Subquery):
+        yield node
+        return
+    for part in node.iter_expressions():
+        yield from _outermost_queries(part)
+
+
+def outer_columns(query: exp.Expr, known: Mapping[str, Table]) -> list[exp.Column]:
+    """Return the columns of a sub-query that are not those of its own tables."""
+    aliases = {one.alias_or_name.casefold() for one in query.find_all(exp.Table, exp.Subquery)}
+    names = {name.casefold() for table in known.values() for name in table.columns}
+    names |= {item.alias.casefold() for item in query.find_all(exp.Alias)}
+    return [
+        column
+        for column in query.find_all(exp.Column)
+        if (
+            column.table.casefold() not in aliases
+            if column.table
+            else column.name.casefold() not in names
+        )
+    ]
+
+
+def _refuse_outer_columns(
+    query: exp.Expr, known: Mapping[str, Table], tables: Mapping[str, Table]
+) -> None:
+    for column in outer_columns(query, known):
+        if not column.table and people_column(column, tables) is None:
+            fields = unknown_column(next(iter(known.values())), column.name)
+            raise QueryError("DP-WHERE-005", place=PLACE, **fields)
+        reason = f"it reads {quoted(column)} of rows about people"
+        refuse(query, reason, "write EXISTS with one equality, as in WHERE t.code = people.code")
+
+
+def _in_values(
+    node: exp.In, known: Mapping[str, Table], tables: Mapping[str, Table], rows_of: PublicRows
+) -> exp.Expr:
+    """Return x IN (SELECT ...) with the values of the sub-query."""
+    query = node.args["query"].this
+    _refuse_outer_columns(query, known, tables)
+    if len(query.selects) != 1:
+        refuse(node, "its sub-query has several columns", "compare one column")
+    values = [row[0] for row in rows_of(query)]
+    found = listed(node.this, values, tables)
+    if None in values:  # as in SQL, x NOT IN (..., NULL) is never true
+        return exp.Paren(this=exp.Case(ifs=[exp.If(this=found, true=exp.true())]))
+    return found
+
+
+def _exists(
+    node: exp.Exists, known: Mapping[str, Table], tables: Mapping[str, Table], rows_of: PublicRows
+) -> exp.Expr:
+    """Return EXISTS (SELECT ... WHERE t.code = x) with the codes of the sub-query."""
+    query = node.this.copy()
+    outer = {id(column) for column in outer_columns(query, known)}
+    where = query.args.get("where")
+    parts = list(conjuncts(None if where is None else where.this))
+    outer_parts = [one for one in parts if any(id(c) in outer for c in one.find_all(exp.Column))]
+    if not outer:
+        return exp.true() if rows_of(query.limit(1)) else exp.false()
+    equal = outer_parts[0] if len(outer_parts) == 1 else None
+    sides = [equal.this, equal.expression] if isinstance(equal, exp.EQ) else []
+    own = [
+        one
+        for one in sides
+        if isinstance(one, exp.Column) and not any(id(c) in outer for c in one.find_all(exp.Column))
+    ]
+    in_where = sum(id(c) in outer for one in outer_parts for c in one.find_all(exp.Column))
+    if len(own) != 1 or in_where < len(outer) or query.args.get("group"):
+        fix = "compare one column of the public table with rows by =, and combine it by AND"
+        refuse(node, "each row would be compared in another way than by one equality", fix)
+    other = next(one for one in sides if one is not own[0])
+    codes = exp.Select(expressions=[own[0].copy()], distinct=exp.Distinct(), **_sources_of(query))
+    rest = [one.copy() for one in parts if one is not equal]
+    if rest:
+        codes.set("where", exp.Where(this=exp.and_(*rest)))
+    found = listed(other, [row[0] for row in rows_of(codes)], tables)
+    present = exp.Not(this=exp.Is(this=other.copy(), expression=exp.Null()))
+    return exp.Paren(this=exp.And(this=present, expression=found))
+
+
+def _sources_of(query: exp.Select) -> dict[str, Any]:
+    return {name: query.args[name] for name in ("from_", "joins") if query.args.get(name)}
+
+
+def _single_value(
+    node: exp.Subquery, known: Mapping[str, Table], tables: Mapping[str, Table], rows_of: PublicRows
+) -> exp.Expr:
+    """Return the constant that a sub-query in the place of a value has."""
+    _refuse_outer_columns(node.this, known, tables)
+    rows = rows_of(node.this)
+    if len(rows) > 1 or len(node.this.selects) != 1:
+        refuse(node, "it has several values", "select one value, as in SELECT MAX(x)")
+    value = constant(quoted(node), rows[0][0] if rows else None)
+    return exp.Paren(this=value) if isinstance(value, exp.Neg) else value
+
+
+def listed(value: exp.Expr, others: Sequence[object], tables: Mapping[str, Table]) -> exp.Expr:
+    """Return the condition that a value is one of others."""
+    column = people_column(value, tables)
+    found = [one for one in dict.fromkeys(others) if one is not None and is_declared(one, column)]
+    constants = [constant(quoted(value), one) for one in found]
+    if sum(len(one.sql()) + 2 for one in constants) > MOST_LETTERS:
+        fix = "join the public table by its key, or store the result as a column of the table"
+        refuse(f"A list of values for {quoted(value)}", "it is too long for an expression", fix)
+    return exp.In(this=value.copy(), expressions=constants) if constants else exp.false()
+
+
+def people_column(value: exp.Expr, tables: Mapping[str, Table]) -> Column | None:
+    """Return the column of a table about people that a value is, if it is one."""
+    name = value.name.casefold() if isinstance(value, exp.Column) else ""
+    private = (table.columns for table in tables.values() if not table.public)
+    found = (column for one in private for key, column in one.items() if key.casefold() == name)
+    return next(found, None)
+
+
+def is_declared(value: object, column: Column | None) -> bool:
+    """Return whether a column of rows may have a value; conditions name declared codes only."""
+    if not isinstance(column, CategoryColumn) or column.values is None:
+        return True
+    return str(value) in column.values
