@@ -33,7 +33,13 @@ from dprelease.postprocess.margins import FARTHEST, PLACES, Pivot, compatible_ra
 from dprelease.postprocess.noise_table import spread_draws
 from dprelease.postprocess.variance_margins import LEAST_TAIL_DRAWS
 from dprelease.query.measurement import OutputColumn
-from dprelease.query.outer_sql.formulas import SQUARE_ROOT, Formula, confidence_of_each
+from dprelease.query.outer_sql.formulas import (
+    GREATEST,
+    LEAST,
+    SQUARE_ROOT,
+    Formula,
+    confidence_of_each,
+)
 
 DRAWS = 2**16
 """The number of evenly spread joint draws of the noise of a formula."""
@@ -88,7 +94,7 @@ def quotient_of(formula: Formula) -> Quotient | None:
         return Linear(Fraction(0), {formula.column: Fraction(1)}), ONE
     if not formula.operator:
         return Linear(formula.number, {}), ONE
-    if formula.operator == SQUARE_ROOT:
+    if formula.operator in (SQUARE_ROOT, GREATEST, LEAST):
         return None
     left, right = (quotient_of(part) for part in formula.parts)
     if left is None or right is None:
@@ -246,6 +252,9 @@ def _combined(name: str, left: Ends, right: Ends) -> Ends:
         return left[0] - right[1], left[1] - right[0]
     if name == "+":
         return left[0] + right[0], left[1] + right[1]
+    if name in (GREATEST, LEAST):
+        extreme = np.maximum if name == GREATEST else np.minimum
+        return extreme(left[0], right[0]), extreme(left[1], right[1])
     compute = operator.mul if name == "*" else operator.truediv
     corners = [compute(one, other) for one in left for other in right]
     low, high = np.minimum.reduce(corners), np.maximum.reduce(corners)

@@ -381,6 +381,15 @@ def test_intervals_of_sets_of_keys(schema: Path, frame: pd.DataFrame) -> None:
     assert (found["n"] <= found["high"]).all()
 
 
+def test_population_variance_of_no_rows_has_an_interval(schema: Path, frame: pd.DataFrame) -> None:
+    text = (
+        "SELECT kind, VAR_POP(age) AS v, STDDEV_POP(age) AS s FROM people WHERE FALSE GROUP BY kind"
+    )
+    found = dprelease.sql(text, schema, epsilon=1, frames={"people": frame}, margins=True)
+    ends = found[["v_lower", "v_upper", "s_lower", "s_upper"]]
+    assert ends.notna().all(axis=None)
+
+
 @pytest.mark.parametrize("private", [True, ["job"], "job"])
 def test_private_keys_next_to_a_total(private: Any, schema: Path, frame: pd.DataFrame) -> None:
     """A SELECT without GROUP BY has no keys that could be private."""

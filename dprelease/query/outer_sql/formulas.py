@@ -17,14 +17,18 @@ MOST_COLUMNS = 10
 ENDS = ("lower", "upper")
 """The names of the ends of an interval."""
 
-SQUARE_ROOT = "sqrt"
+SQUARE_ROOT, GREATEST, LEAST = "sqrt", "greatest", "least"
+EXTREMES = {exp.Greatest: GREATEST, exp.Least: LEAST}
 OPERATORS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
 """The operations of formulas, by node type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A number, a noisy column, a square root, or an operation (+, -, * or /) on two formulas."""
+    """A number, a noisy column, a square root, or an operation on two formulas.
+
+    An operation is +, -, *, /, or the greatest or least of both.
+    """
 
     number: Fraction = Fraction(0)
     column: str = ""
@@ -98,6 +102,8 @@ class _FormulaReader:
             return self._of_operands("-", exp.Literal.number(0), node.this)
         if isinstance(node, exp.Sqrt):
             return self._of_operands(SQUARE_ROOT, node.this)
+        if isinstance(node, exp.Greatest | exp.Least) and len(node.expressions) == 1:
+            return self._of_operands(EXTREMES[type(node)], node.this, node.expressions[0])
         if type(node) in OPERATORS:
             return self._of_operands(OPERATORS[type(node)], node.this, node.expression)
         if isinstance(node, exp.Literal) and not node.is_string:

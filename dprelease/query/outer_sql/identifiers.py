@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from sqlglot import exp
 
@@ -77,12 +77,9 @@ def _table_names(tree: exp.Query) -> Iterator[exp.Expr]:
             yield column.args["table"]
 
 
-def _respell(node: exp.Expr, *spellings: Collection[str]) -> None:
-    """Replace a name by its spelling in the first of some lists that have a similar name.
-
-    A name that one of them has as it is written stays.
-    """
-    if not isinstance(node, exp.Identifier) or any(node.name in known for known in spellings):
+def _respell(node: exp.Expr, *spellings: Iterable[str]) -> None:
+    """Replace a name by its spelling in the first of some lists that have a similar name."""
+    if not isinstance(node, exp.Identifier):
         return
     for known in spellings:
         found = {one for one in known if one.casefold() == node.name.casefold()}

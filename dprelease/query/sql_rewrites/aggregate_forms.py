@@ -203,9 +203,11 @@ class AggregateForms:
         # If something replaces missing values, the statistic is one of all rows.
         is_filled = getattr(declared, "fill_value", None) is not None
         counted = exp.Count(this=exp.Star() if is_filled else column.copy(), big_int=True)
-        # Not (n - 1) / n: the interval would be wider, as if both n had noise of their own.
+        # Not (n - 1) / n: the interval would be wider, as if both n had noise of their own. Values
+        # that have a variance are at least one.
+        rows = exp.Greatest(this=counted, expressions=[number(1)], ignore_nulls=True)
         share: exp.Expr = exp.Sub(
-            this=number(1), expression=exp.Div(this=number(1), expression=counted)
+            this=number(1), expression=exp.Div(this=number(1), expression=rows)
         )
         if isinstance(node, exp.VariancePop):
             sample: exp.Expr = exp.Variance(this=column)
