@@ -91,7 +91,12 @@ class DpReleaseError(Exception):
         return "\n".join(lines)
 
     def set_state(self, state: State) -> None:
-        """Set the state at which the run ended, and adapt the fix to this state."""
+        """Set the state at which the run ended, and adapt the fix to this state.
+
+        A run doesn't know that rows were read to find an error of the layout of a source.
+        """
+        if state is State.NOTHING and self.state is State.READ:
+            return
         self.state, self.fix = state, state.advice_after(self.fix)
         self.args = (str(self),)
 

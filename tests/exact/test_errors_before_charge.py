@@ -68,20 +68,20 @@ def run(folder: Path, source: dict[str, Any]) -> tuple[dict[str, Any], int]:
     ],
 )
 @pytest.mark.parametrize("has_parts", [False, True])
-def test_missing_beginning_of_notes_is_found_before_a_charge(
+def test_missing_notes_are_found_before_a_charge(
     name: str, keys: dict[str, Any], has_parts: bool, tmp_path: Path
 ) -> None:
-    """The same file is read, and charged, if its notes begin as declared."""
+    """The same file is read, and charged, if its notes are as declared."""
     write(tmp_path, name)
-    for until, charges in (("Quelle", 0), ("Total", 1)):
-        source = {"path": name, **keys, "until": until}
+    for notes, charges in (({"until": "Quelle"}, 0), ({"footer": 40}, 0), ({"until": "Total"}, 1)):
+        source = {"path": name, **keys, **notes}
         found, charged = run(tmp_path, {"files": [source]} if has_parts else source)
         assert charged == charges
-        assert found.get("ok", True) is (until == "Total")
+        assert found.get("ok", True) is (charges == 1)
         for error in found.get("findings", []) if charges == 0 else []:
             assert error["code"] == "DP-DATA-024"
             assert name in error["cause"]
-            assert error["state"] == State.NOTHING.value
+            assert error["state"] == State.READ.value
         (tmp_path / "l.sqlite").unlink()
 
 

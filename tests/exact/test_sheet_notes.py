@@ -65,8 +65,9 @@ def test_totals_and_notes_are_not_read(ending: str, tmp_path: Path) -> None:
     for i in range(len(ROWS)):
         write(tmp_path, ending, [*ROWS[:i], *ROWS[i + 1 :]])
         assert read(path, footer=3)[0] == len(ROWS) - 1
-    with pytest.raises(DpReleaseError, match=r"DP-DATA-024.*a workbook.*`until`"):
-        read(path, until="Sum")
+    for notes, key in (({"until": "Sum"}, "until"), ({"until": "x", "footer": 7}, "footer")):
+        with pytest.raises(DpReleaseError, match=rf"DP-DATA-024.*a workbook.*`{key}`"):
+            read(path, **notes)
 
 
 def test_csv_with_two_header_rows(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ MOST_NOTES = 1000
 
 
 class MissingNotesError(OSError):
-    """No line of a file, among its last ones, begins with the text in `until`."""
+    """A file lacks the notes that its source declares; the argument is the key, such as `until`."""
 
 
 MOST_WIDTHS, FEWEST_WIDTHS = 100, 2
@@ -36,6 +36,9 @@ LONGEST_LINE = 1 << 26
 
 END_MARK = "\x1a"
 """The character ^Z, by which old programs end a file."""
+
+NO_LINE = (b"", END_MARK.encode())
+"""The texts of lines that are no rows in any file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +137,8 @@ class LineSelection:
         Raises
         ------
         MissingNotesError
-            If no line among the last ones begins with `until`.
+            If no line among the last ones begins with `until`, or fewer lines than `footer` are
+            left.
         OSError
             If a line below a row is skipped.
         """
@@ -223,7 +227,10 @@ class LineSelection:
                 return False
 
     def _without_notes(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        """Yield the lines above the notes at the end; empty lines at the end count as notes."""
+        """Yield the lines above the notes at the end.
+
+        Empty lines, and a ^Z, are notes if they stand at the end or above the line of `until`.
+        """
         held: deque[bytes] = deque()
         for piece in pieces:
             held.append(piece)
@@ -234,16 +241,18 @@ class LineSelection:
         lines = b"".join(held).splitlines(keepends=True)
         yield b"".join(lines[:-MOST_NOTES])
         last = lines[-MOST_NOTES:]
-        while last and not last[-1].strip():
-            last.pop()
         if self.until is not None:
             starts = (self.until, self.quote.encode() + self.until)
             while last and not last[-1].startswith(starts):
                 last.pop()
             if not last:
-                raise MissingNotesError
+                raise MissingNotesError("until")
             last.pop()
-        yield b"".join(last[: max(0, len(last) - self.notes)])
+        while last and last[-1].strip() in NO_LINE:
+            last.pop()
+        if len(last) < self.notes:
+            raise MissingNotesError("footer")
+        yield b"".join(last[: len(last) - self.notes])
 
 
 def join_header_rows(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dprelease.errors import DataError, Place
+from dprelease.errors import DataError, Place, State
 from dprelease.exact.reading.line_selection import MOST_NOTES
 from dprelease.exact.reading.plain import TextDecoding
 from dprelease.query import quoting
@@ -164,21 +164,30 @@ def _source_text(source: Source) -> str:
     return f"'{name}'" if name else ""
 
 
-def unreadable_error(declared: Declared, reason: str, way: str) -> DataError:
-    """Return the error DP-DATA-024 for a source whose rows were not read."""
+def unreadable_error(
+    declared: Declared, reason: str, way: str, state: State = State.NOTHING
+) -> DataError:
+    """Return the error DP-DATA-024 for a source that can't be read."""
     source = declared.table.source
     fields = {**source_fields(declared), "format": "" if source is None else source.type.label}
-    return DataError("DP-DATA-024", **fields, reason=reason, way=way)
+    return DataError("DP-DATA-024", state=state, **fields, reason=reason, way=way)
 
 
-def missing_notes_error(declared: Declared, file: str) -> DataError:
-    """Return the error DP-DATA-024 for a file in which no line begins with `until`."""
-    reason = f"none of the last lines of {file} begins with the text in `until`"
-    way = (
-        "write the beginning of the first line of the notes as it is in the file, or remove "
-        f"`until`; notes have at most {MOST_NOTES:,} lines"
-    )
-    return unreadable_error(declared, reason, way)
+def missing_notes_error(declared: Declared, file: str, key: str) -> DataError:
+    """Return the error DP-DATA-024 for a file that lacks the notes of a key of its source.
+
+    The error depends on no row: a file that ends with its notes has them with any rows.
+    """
+    if key == "until":
+        reason = f"none of the last lines of {file} begins with the text in `until`"
+        way = (
+            "write the beginning of the first line of the notes as it is in the file, or remove "
+            f"`until`; notes have at most {MOST_NOTES:,} lines"
+        )
+    else:
+        reason = f"{file} has fewer lines than `footer` leaves out"
+        way = "write as `footer` how many lines of totals and notes are below the rows"
+    return unreadable_error(declared, reason, way, State.READ)
 
 
 def file_label(file: Path, files: Sequence[Path]) -> str:

@@ -175,7 +175,7 @@ class ExcelReader(CellReader):
             way = "use the same columns in all of them"
             raise unreadable_error(declared, "the files have different headers", way)
         values = [_cell_value(declared.table.columns[name], source) for name in wanted]
-        if source.until is not None:
+        if source.until is not None or source.footer:
             refuse_missing_notes(declared, source, files, sheets)
 
         def read() -> Iterator[Row]:

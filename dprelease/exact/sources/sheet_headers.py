@@ -166,24 +166,25 @@ def refuse_missing_notes(
     files: Sequence[Path],
     sheets: Sequence[tuple[RowsOfCells, int, dict[str, int]]],
 ) -> None:
-    """Raise DP-DATA-024 if no row of a workbook begins with `until`, before a run is charged."""
+    """Raise DP-DATA-024 if a workbook lacks its notes, before a run is charged."""
     for file, (sheet, header, _) in zip(files, sheets, strict=True):
-        lacks_notes = False
+        lacking = ""
         try:
             for _ in rows_above_notes(sheet, header, source):
                 pass
-        except MissingNotesError:
-            lacks_notes = True
+        except MissingNotesError as missing:
+            lacking = str(missing)
         except UnreadableWorkbook:
             pass  # reading the rows reports it
-        if lacks_notes:
-            raise missing_notes_error(declared, file_label(file, files))
+        if lacking:
+            raise missing_notes_error(declared, file_label(file, files), lacking)
 
 
 def _without_notes(rows: Iterator[Cells], until: str | None, footer: int) -> Iterator[Cells]:
     """Yield the rows without the last ones, which are totals and notes.
 
-    Raises MissingNotesError if the first cell of none of the last rows begins with `until`.
+    Raises MissingNotesError if the first cell of none of the last rows begins with `until`, or if
+    there are fewer rows than `footer`.
     """
     most = MOST_NOTES if until is not None else footer
     held: deque[Cells] = deque()
@@ -196,9 +197,11 @@ def _without_notes(rows: Iterator[Cells], until: str | None, footer: int) -> Ite
         while last and not (texts_of([last[-1][min(last[-1])]])[0] or "").startswith(until):
             last.pop()
         if not last:
-            raise MissingNotesError
+            raise MissingNotesError("until")
         last.pop()
-    yield from last[: max(0, len(last) - footer)]
+    if len(last) < footer:
+        raise MissingNotesError("footer")
+    yield from last[: len(last) - footer]
 
 
 def _are_names(names: Cells, below: Sequence[Cells]) -> bool:

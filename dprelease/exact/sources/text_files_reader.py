@@ -129,7 +129,7 @@ class TextFilesReader(SourceReader):
         files = files_of_source(declared, source, opening.copies)
         stamps = tuple(map(file_stamp, files))
         reader = self.text_reader(declared, source, files)
-        if source.until is not None:
+        if source.until is not None or source.footer:
             self._refuse_missing_notes(declared, source, files)
         is_plain = reader.packing.is_plain and not any(map(self.needs_copy, files))
         call_on_copies = None if is_plain else reader
@@ -138,21 +138,21 @@ class TextFilesReader(SourceReader):
     def _refuse_missing_notes(
         self, declared: Declared, source: Source, files: Sequence[Path]
     ) -> None:
-        """Raise DP-DATA-024 if no line of a file begins with `until`, before a run is charged.
+        """Raise DP-DATA-024 if a file lacks its notes, before a run is charged.
 
-        The beginnings of lines are looked at as when the rows are read.
+        The lines are looked at as when the rows are read.
         """
         packing = self.packing(source)
         for file in files:
-            lacks_notes = False
+            lacking = ""
             try:
                 with open_file(file) as raw:
                     for _ in packing.chunks(raw):
                         pass
-            except MissingNotesError:
-                lacks_notes = True
-            if lacks_notes:
-                raise missing_notes_error(declared, file_label(file, files))
+            except MissingNotesError as missing:
+                lacking = str(missing)
+            if lacking:
+                raise missing_notes_error(declared, file_label(file, files), lacking)
 
     def describe(self, file: Path, table: str | None) -> Description:
         """Return the column names of a file, and the format of its first cells."""
