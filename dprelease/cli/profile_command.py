@@ -98,13 +98,15 @@ def profile_text(found: Profile, *, wide: bool) -> str:
     from dprelease.profile.look import CONFIDENTIAL, WARNING
 
     parts = [CONFIDENTIAL, table_text(_row_table(found.left_out), wide=wide)]
+    mistakes = [(one.query, words) for one in found.left_out for words in one.likely_mistakes]
+    parts += ["\n".join(f"{tables}: {one_line(words)}" for tables, words in _each_once(mistakes))]
     values = _value_table(found.left_out)
     parts += [table_text(values, wide=wide)] if len(values) > 1 else []
     fractions = _fraction_table(found.left_out)
     parts += [table_text(fractions, wide=wide)] if len(fractions) > 1 else []
     bounds = _bound_table(found.bounds)
     parts += [table_text(bounds, wide=wide), WARNING] if len(bounds) > 1 else []
-    return "\n\n".join([*parts, CONFIDENTIAL])
+    return "\n\n".join([*filter(None, parts), CONFIDENTIAL])
 
 
 def _row_table(left_out: tuple[LeftOutRows, ...]) -> list[tuple[str, ...]]:
@@ -114,6 +116,9 @@ def _row_table(left_out: tuple[LeftOutRows, ...]) -> list[tuple[str, ...]]:
         counts: list[tuple[str, int | None]] = [("read", one.rows)]
         if one.lines is not None:
             counts.insert(0, ("lines of the file", one.lines))
+        if one.other_lines is not None:
+            number = f"{one.other_lines:,}"
+            lines.append((one.query, "header, comments and notes", number, ""))
         counts += [("joined", one.asked if one.asked != one.rows else None)]
         counts += [("excluded by the condition", one.condition or None)]
         counts += [("without a declared key", one.no_cell or None)]

@@ -36,11 +36,14 @@ class Tallies:
 
     `stored`: counts over all stored rows. `selected`: counts over the rows that the query selects.
     `lines`: the number of lines of a text file that hold records; None if lines can't be counted.
+    `other_lines`: the number of lines that are declared as no records, such as the header or notes;
+    None if the source declares no such lines.
     """
 
     stored: Tally
     selected: Tally
     lines: int | None
+    other_lines: int | None
 
     def __repr__(self) -> str:
         return "<Tallies>"
@@ -92,11 +95,13 @@ class TallyingEngine(EngineOfIds):
 
         stored, asked = self._read_rows(count_rows)
         lines = self._read_rows(lambda _link: _count_record_lines(self._inputs[0]))
+        others = self._read_rows(lambda _link: _count_other_lines(self._inputs[0]))
         self.refuse_change()
         return Tallies(
             dict(zip(lost.stored_counts, stored, strict=True)),
             dict(zip(lost.selected_counts, asked, strict=True)),
             lines,
+            others,
         )
 
     def contributions(self, query: Query) -> Contributions:
@@ -143,6 +148,24 @@ def _count_record_lines(given: Input) -> int | None:
     if packing.lines is None:  # decoding takes time, and changes no line end
         packing = replace(packing, encoding=UTF_8)
     return sum(_count_lines(file, packing) - reader.header_lines(source) for file in given.files)
+
+
+def _count_other_lines(given: Input) -> int | None:
+    """Return how many lines of text files a source declares as no records; None for none."""
+    if given.has_lookup:
+        return _count_other_lines(given.parts[0])
+    if given.parts:
+        known = [n for n in map(_count_other_lines, given.parts) if n is not None]
+        return sum(known) if known else None
+    source = given.declared.table.source
+    reader = None if source is None else reader_of(source.type)
+    if given.opened is None or source is None or not isinstance(reader, TextFilesReader):
+        return None
+    packing = reader.packing(source)
+    if packing.lines is None:
+        return None
+    whole = replace(packing, lines=None)
+    return sum(_count_lines(file, whole) - _count_lines(file, packing) for file in given.files)
 
 
 def _count_lines(file: Any, packing: TextDecoding) -> int:

@@ -120,7 +120,9 @@ def _count_left_out(engine: TallyingEngine, query: Query) -> LeftOutRows:
             name: (finite(before), finite(limited.fractions[name]))
             for name, before in unlimited.fractions.items()
         }
-    return LeftOutRows.of(query.name, tallies, bounded, fractions)
+    table = query.declared.table
+    looked_up = None if table.privacy_unit.lookup is None else table.privacy_unit.lookup.key
+    return LeftOutRows.of(query.name, tallies, bounded, fractions, looked_up)
 
 
 # The profile of a release in Python, for people who may see the data.

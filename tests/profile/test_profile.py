@@ -68,6 +68,36 @@ def run_profile(*words: str) -> Result:
     return CliRunner().invoke(app, ["profile", *words])
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "word"),
+    [
+        ("", "", None),
+        ("encoding: utf-8", "encoding: utf-8, footer: 14", "`footer`"),
+        ("", "", "`delimiter`"),
+        ("[Bern, Thun, Onex]", "[BERN, THUN]", "'city'"),
+        ("cost: {type: number", "cost: {strip: x, type: boolean} #", "'cost'"),
+        ("max_groups: 2", "lookup: {source: ids.csv, on: person, id: one}, max_groups: 2", "`lookup`"),
+    ],
+)
+def test_declaration_that_loses_most_rows_is_named(
+    old: str, new: str, word: str | None, tmp_path: Path
+) -> None:
+    """A release of the same declaration would publish zeros, and may not say why."""
+    path = write(tmp_path, [*ROWS[:2], *["a,Bern"] * 3] if word == "`delimiter`" else ROWS)
+    (tmp_path / "ids.csv").write_text("person,one\nA,x\n")
+    schema = SCHEMA.replace(old, new)
+    if "lookup" in new:
+        schema = schema.replace("id: person", "id: one") + "  one: {type: text}\n"
+    (tmp_path / "visits.yaml").write_text(schema)
+    if word == "'cost'":
+        path.write_text(RELEASE.replace("cost: {sum: cost}", "cost: {count: cost}"))
+    (found,) = profile_of(read_declaration(path), {}).left_out
+    assert len(found.likely_mistakes) == (word is not None)
+    assert all(word in text for text in found.likely_mistakes if word)
+    shown = run_profile(str(path), "--i-may-see-it", "--wide").output
+    assert all(text in shown for text in found.likely_mistakes)
+
+
 def test_profile_accounts_for_every_row(tmp_path: Path) -> None:
     rows = [*ROWS, "f,Z\xfcrich,f,50,5", "g,Bern", "h,Rome,x,5,5"]  # no UTF-8, too few fields
     path = write(tmp_path, rows)
