@@ -18,7 +18,6 @@ from dprelease.statements.lost_rows import (
     UNREAD,
 )
 
-
 NO_ROWS = "no row was read, so all counts are those of an empty table."
 NO_ROWS_IN_LINES = (
     "no row was read, because all lines of the file are declared as titles, comments or notes: see "
@@ -33,9 +32,7 @@ UNKNOWN_IDS = (
     "most rows have no person, because `lookup` has no line with their '{on}': compare how both "
     "write it. As `type: text`, 1 and 01 are two ids; as `type: integer`, they are one."
 )
-LOST_KEYS = (
-    "most rows have no declared value of '{name}': compare its `values` and `codes` with the source."
-)
+LOST_KEYS = "most rows have no declared value of '{name}': compare its `values` with the source."
 UNREAD_VALUES = (
     "most values of '{name}' can't be read as declared: compare its `type`, `format` and `strip`, "
     "and `decimal` and `thousands` of the source."
@@ -121,7 +118,9 @@ class LeftOutRows:
             words.append(LOST_LINES)
         if 2 * self.no_id > self.asked:
             words.append(NO_IDS if self.looked_up is None else UNKNOWN_IDS)
-        words += [LOST_KEYS.format(name=name) for name, n in self.keys.items() if 2 * n > self.asked]
+        words += [
+            LOST_KEYS.format(name=name) for name, n in self.keys.items() if 2 * n > self.asked
+        ]
         words += [
             UNREAD_VALUES.format(name=name) for name, n in self.unread.items() if 2 * n > self.rows
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,9 @@ def write(folder: Path, name: str) -> None:
     if name.endswith("dat"):
         rows = [f"{k:>2}{sex}" for k, sex in ROWS]
         (folder / name).write_text("\n".join([*rows, *(row[0] for row in NOTES), ""]))
+    elif name.endswith("jsonl"):
+        rows = [json.dumps({"K": k, "Sex": sex}) for k, sex in ROWS]
+        (folder / name).write_text("\n".join(["{", *rows]))
     elif name.endswith("ods"):
         ods.write(folder / name, a="".join(ods.row(*map(ods.cell, row)) for row in table))
     elif name.endswith("xlsx"):
@@ -87,7 +91,12 @@ def test_missing_notes_are_found_before_a_charge(
 
 @pytest.mark.parametrize(
     ("name", "keys"),
-    [("t.csv", {}), ("t.csv", {"delimiter": ";", "encoding": "utf-16"}), ("t.xlsx", {"header": 3})],
+    [
+        ("t.csv", {}),
+        ("t.csv", {"delimiter": ";", "encoding": "utf-16"}),
+        ("t.xlsx", {"header": 3}),
+        ("t.jsonl", {}),
+    ],
 )
 def test_file_without_any_declared_column_is_refused_before_a_charge(
     name: str, keys: dict[str, Any], tmp_path: Path
@@ -96,4 +105,31 @@ def test_file_without_any_declared_column_is_refused_before_a_charge(
     write(tmp_path, name)
     found, charged = run(tmp_path, {"path": name, **keys})
     assert charged == 0
-    assert found["findings"][0]["code"] == "DP-DATA-002"
+    assert found["findings"][0]["code"] == ("DP-DATA-024" if "json" in name else "DP-DATA-002")
+
+
+@pytest.mark.parametrize("text", ["", "[" * 9000 + '\n{"K": 1}\n{"k": 1}\n'])
+def test_json_lines_are_read_if_no_row_or_one_row_has_a_column(text: str, tmp_path: Path) -> None:
+    """Rows may leave out columns whose values are missing, and lines may be unreadable."""
+    (tmp_path / "t.jsonl").write_text(text)
+    found, charged = run(tmp_path, {"path": "t.jsonl"})
+    assert found.get("ok", True)
+    assert charged == 1
+
+
+@pytest.mark.parametrize("ref", ["A0:B2", "x", ""])
+def test_unreadable_places_of_merged_cells_are_found_before_a_charge(
+    ref: str, tmp_path: Path
+) -> None:
+    write(tmp_path, "t.xlsx")
+    book = openpyxl.load_workbook(tmp_path / "t.xlsx")
+    book.active.merge_cells("A3:A4")
+    book.save(tmp_path / "t.xlsx")
+    with zipfile.ZipFile(tmp_path / "t.xlsx") as package:
+        parts = {name: package.read(name) for name in package.namelist()}
+    with zipfile.ZipFile(tmp_path / "t.xlsx", "w") as package:
+        for name, part in parts.items():
+            package.writestr(name, part.replace(b"A3:A4", ref.encode()))
+    found, charged = run(tmp_path, {"path": "t.xlsx", "merged": "fill"})
+    assert charged == 0
+    assert found["findings"][0]["code"] == "DP-DATA-024"

@@ -76,7 +76,11 @@ def run_profile(*words: str) -> Result:
         ("", "", "`delimiter`"),
         ("[Bern, Thun, Onex]", "[BERN, THUN]", "'city'"),
         ("cost: {type: number", "cost: {strip: x, type: boolean} #", "'cost'"),
-        ("max_groups: 2", "lookup: {source: ids.csv, on: person, id: one}, max_groups: 2", "`lookup`"),
+        (
+            "max_groups: 2",
+            "lookup: {source: ids.csv, on: person, id: one}, max_groups: 2",
+            "`lookup`",
+        ),
     ],
 )
 def test_declaration_that_loses_most_rows_is_named(

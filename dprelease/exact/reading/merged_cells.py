@@ -41,6 +41,8 @@ def merged_cells_of_part(file: Path, part: str) -> Iterator[MergedCells]:
         for _, element in iterparse(raw):
             if element.tag == f"{SHEET}mergeCell":
                 left, top, right, bottom = range_boundaries(element.get("ref"))
+                if not (top and bottom and left and right):  # a row 0, or no row at all
+                    raise ValueError
                 yield MergedCells(top, bottom, left, right)
             elif element.tag == f"{SHEET}row":
                 element.clear()

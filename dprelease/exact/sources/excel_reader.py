@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, iterparse
 
+from dprelease.errors import State
 from dprelease.errors.printable import one_line
 from dprelease.exact.detection.csv_layout import KeyValue
 from dprelease.exact.detection.dialect import MOST_ROWS, detect_cell_formats, detect_csv_format
@@ -166,7 +167,7 @@ class ExcelReader(CellReader):
         ------
         DataError
             DP-DATA-003 for names that differ only in case, DP-DATA-024 for a workbook that can't be
-            read, or whose header differs from the others.
+            read, whose header differs from the others, or that lacks its notes.
         """
         sheets = [_open_sheet(declared, file, source.sheet, source.header) for file in files]
         names = [list(columns) for _, _, columns in sheets]
@@ -175,6 +176,8 @@ class ExcelReader(CellReader):
             way = "use the same columns in all of them"
             raise unreadable_error(declared, "the files have different headers", way)
         values = [_cell_value(declared.table.columns[name], source) for name in wanted]
+        if source.merged == "fill":
+            _refuse_unreadable_merges(declared, [sheet for sheet, _, _ in sheets])
         if source.until is not None or source.footer:
             refuse_missing_notes(declared, source, files, sheets)
 
@@ -339,6 +342,19 @@ def _open_sheet(
     except UnreadableWorkbook as found:
         problem = found
     raise unreadable_error(declared, *problem.args)
+
+
+def _refuse_unreadable_merges(declared: Declared, sheets: Sequence[Sheet | OpenSheet]) -> None:
+    """Raise DP-DATA-024 if the places of merged cells can't be read, before a run is charged."""
+    problem: UnreadableWorkbook | None = None
+    try:
+        for sheet in sheets:
+            for _ in sheet.merged():
+                pass
+    except UnreadableWorkbook as found:
+        problem = found
+    if problem is not None:
+        raise unreadable_error(declared, *problem.args, State.READ)
 
 
 def _plain_cells(

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dprelease.errors import State
 from dprelease.exact.detection.dialect import (
     MOST_ROWS,
     ApparentType,
@@ -18,8 +19,14 @@ from dprelease.exact.detection.dialect import (
     null_texts_of,
     read_first_lines,
 )
-from dprelease.exact.reading.plain import has_byte_order_mark
-from dprelease.exact.reading.sources import EngineCall, stored_columns
+from dprelease.exact.reading.line_selection import HEAD_LIMIT, first_bytes
+from dprelease.exact.reading.plain import has_byte_order_mark, open_file
+from dprelease.exact.reading.sources import (
+    EngineCall,
+    file_label,
+    stored_columns,
+    unreadable_error,
+)
 from dprelease.exact.sources.text_files_reader import (
     BYTES_BESIDE_BUFFERS,
     TextFilesReader,
@@ -28,7 +35,7 @@ from dprelease.exact.sources.text_files_reader import (
     struct_of_texts_sql,
 )
 from dprelease.schema.load import Declared
-from dprelease.schema.source_texts import HeaderRows
+from dprelease.schema.source_texts import UTF_8, HeaderRows
 from dprelease.schema.source_types.source import Source
 
 if TYPE_CHECKING:
@@ -44,8 +51,20 @@ class JsonLinesReader(TextFilesReader):
     """Reads JSON lines files."""
 
     def text_reader(self, declared: Declared, source: Source, files: Sequence[Path]) -> EngineCall:
-        """Return the call of the engine that reads JSON lines files."""
+        """Return the call of the engine that reads JSON lines files.
+
+        Raises
+        ------
+        DataError
+            DP-DATA-024 if the first rows of a file have none of the declared columns.
+        """
         names = stored_columns(declared)
+        for file in files:
+            if self._lacks_columns(file, source, names):
+                label = file_label(file, files)
+                reason = f"none of the first rows of {label} has one of the declared columns"
+                way = "correct the names of the columns (case matters), or the declared source"
+                raise unreadable_error(declared, reason, way, State.READ)
         # Nothing is detected, as in CSV: the types of values in the first lines must not decide how
         # the others are read.
         options = (
@@ -56,6 +75,21 @@ class JsonLinesReader(TextFilesReader):
         plain_numbers = plain_number_columns(declared, source, names, has_plain_numbers=True)
         marked = marked_columns(declared, names)
         return EngineCall(self.packing(source), "read_json", options, plain_numbers, marked=marked)
+
+    def _lacks_columns(self, file: Path, source: Source, names: Sequence[str]) -> bool:
+        """Return whether the first rows of a file have no column of these names.
+
+        An unreadable line, which a run counts as a row, is none here.
+        """
+        try:
+            with open_file(file) as raw:
+                head = b"".join(first_bytes(self.packing(source).text(raw)))
+        except OSError:
+            return False  # reading the rows reports it
+        whole = head if len(head) < HEAD_LIMIT else head.rpartition(b"\n")[0]
+        lines = islice(whole.decode(UTF_8, "replace").split("\n"), MOST_ROWS)
+        rows = [row for row in map(_row_of_line, lines) if row]
+        return bool(names) and bool(rows) and all(row.keys().isdisjoint(names) for row in rows)
 
     def needs_copy(self, file: Path) -> bool:
         """Return whether a file begins with a byte order mark, at which the engine would fail."""
@@ -124,7 +158,7 @@ def _row_of_line(line: str) -> dict[str, Any]:
         # Numbers stay texts, because a float would lose digits, and Python refuses to convert more
         # than 4,300 digits to an integer.
         row = json.loads(line, parse_float=str, parse_int=str)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return row if isinstance(row, dict) else {}
 
