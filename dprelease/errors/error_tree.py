@@ -48,7 +48,7 @@ class Place:
 class DpReleaseError(Exception):
     """The base class. `code`, `place`, `cause`, `fix`, `state` and `exit_code` are public.
 
-    `column` is the column that the error is about; None if it is about no column.
+    `column` and `table` are the column and the table that the error is about; None for no such one.
 
     The attributes hold names unchanged; the message, which a traceback prints, escapes them.
     `refused_by`: the exception of the system, which decides whether an input is to blame.
@@ -73,6 +73,7 @@ class DpReleaseError(Exception):
         self.place = place or Place()
         self.state = state
         self.column = None if fields.get("column") is None else str(fields["column"])
+        self.table = None if fields.get("table") is None else str(fields["table"])
         self.cause = template.cause.format(**fields)
         self.fix = template.fix.format(**fields)
         # The message in `args` is escaped, because a traceback prints it to the terminal.

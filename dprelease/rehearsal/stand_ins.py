@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from dprelease.documents.encoding import sha256_of
 from dprelease.documents.rehearsal_manifest import StandInRecord
-from dprelease.errors import DeclarationError
+from dprelease.errors import DataError, DeclarationError
 from dprelease.exact.engine_api import QueryEngine, RecordEngine
 from dprelease.exact.engines import open_duckdb, open_engines
 from dprelease.numerics.entropy import BitSource
@@ -117,7 +117,10 @@ class StandIns:
         for query in queries:
             joined = [] if query.join is None else [query.join.declared]
             self._refuse_sources([query.declared, *joined])
-        with open_engines(queries, self.invented, self.declaration.spec) as engines:
+        with ExitStack() as stack:
+            with self._name_files_without_columns():
+                opened = open_engines(queries, self.invented, self.declaration.spec)
+                engines = stack.enter_context(opened)
             yield engines
 
     @contextmanager
@@ -133,9 +136,26 @@ class StandIns:
                 name: stack.enter_context(open_duckdb(one, self.invented.get(name)))
                 for name, one in declared.items()
             }
-            for part in parts:
-                opened[part.declared.table.name].compile_records(part)
+            with self._name_files_without_columns():
+                for part in parts:
+                    opened[part.declared.table.name].compile_records(part)
             yield opened
+
+    @contextmanager
+    def _name_files_without_columns(self) -> Iterator[None]:
+        """Raise DP-REHEARSE-003 in place of DP-DATA-002 for a public file that lacks a column."""
+        found: DataError | None = None
+        try:
+            yield
+        except DataError as error:
+            if error.code != "DP-DATA-002" or error.table not in self.public:
+                raise
+            found = error
+        if found is not None:
+            file, problem = self.public[found.table or ""], f"it has no column '{found.column}'"
+            raise DeclarationError(
+                "DP-REHEARSE-003", file=file.name, table=found.table, problem=problem
+            )
 
     def _refuse_sources(self, tables: Sequence[Declared]) -> None:
         """Raise TypeError for a table whose source is not its stand-in."""

@@ -497,6 +497,14 @@ def test_declared_sources_are_refused_as_public_files(
     assert not (here / "out").exists()
 
 
+def test_public_file_without_a_column_is_named(tmp_path: Path) -> None:
+    (tmp_path / "public.csv").write_text("ward,nights\na,3\n")
+    with pytest.raises(DeclarationError) as caught:
+        dprelease.rehearse(write(tmp_path), on=f"{tmp_path / 'public.csv'}=stays")
+    assert caught.value.code == "DP-REHEARSE-003"
+    assert all(name in caught.value.cause for name in ("'public.csv'", "'stays'", "'person'"))
+
+
 def test_public_file_needs_a_table_name(tmp_path: Path) -> None:
     with pytest.raises(DeclarationError) as caught:
         dprelease.rehearse(write(tmp_path), on="public.csv")

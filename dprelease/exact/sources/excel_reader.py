@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, iterparse
 
-from dprelease.errors import State
 from dprelease.errors.printable import one_line
 from dprelease.exact.detection.csv_layout import KeyValue
 from dprelease.exact.detection.dialect import MOST_ROWS, detect_cell_formats, detect_csv_format
@@ -48,7 +47,7 @@ from dprelease.exact.sources.sheet_headers import (
     header_names,
     merged_downwards,
     note_rows,
-    refuse_missing_notes,
+    refuse_unreadable_layout,
     rows_above_notes,
 )
 from dprelease.exact.sources.source_reader import TEXT_OR_NUMBER, Description
@@ -176,10 +175,7 @@ class ExcelReader(CellReader):
             way = "use the same columns in all of them"
             raise unreadable_error(declared, "the files have different headers", way)
         values = [_cell_value(declared.table.columns[name], source) for name in wanted]
-        if source.merged == "fill":
-            _refuse_unreadable_merges(declared, [sheet for sheet, _, _ in sheets])
-        if source.until is not None or source.footer:
-            refuse_missing_notes(declared, source, files, sheets)
+        refuse_unreadable_layout(declared, source, files, sheets)
 
         def read() -> Iterator[Row]:
             """Yield the wanted cells of each row below the header, sheet by sheet."""
@@ -342,19 +338,6 @@ def _open_sheet(
     except UnreadableWorkbook as found:
         problem = found
     raise unreadable_error(declared, *problem.args)
-
-
-def _refuse_unreadable_merges(declared: Declared, sheets: Sequence[Sheet | OpenSheet]) -> None:
-    """Raise DP-DATA-024 if the places of merged cells can't be read, before a run is charged."""
-    problem: UnreadableWorkbook | None = None
-    try:
-        for sheet in sheets:
-            for _ in sheet.merged():
-                pass
-    except UnreadableWorkbook as found:
-        problem = found
-    if problem is not None:
-        raise unreadable_error(declared, *problem.args, State.READ)
 
 
 def _plain_cells(

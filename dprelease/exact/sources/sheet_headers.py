@@ -9,6 +9,7 @@ from itertools import islice, takewhile
 from pathlib import Path
 from typing import Protocol
 
+from dprelease.errors import State
 from dprelease.exact.detection.csv_layout import (
     MOST_TITLES,
     first_note,
@@ -23,7 +24,11 @@ from dprelease.exact.reading.line_selection import (
 )
 from dprelease.exact.reading.merged_cells import MergedCells, fill_merged_cells
 from dprelease.exact.reading.packages import UnreadableWorkbook
-from dprelease.exact.reading.sources import file_label, missing_notes_error
+from dprelease.exact.reading.sources import (
+    file_label,
+    missing_notes_error,
+    unreadable_error,
+)
 from dprelease.schema.load import Declared
 from dprelease.schema.source_texts import HeaderRows
 from dprelease.schema.source_types.source import Source
@@ -160,13 +165,20 @@ def rows_above_notes(sheet: RowsOfCells, header: int, source: Source) -> Iterato
     return _without_notes(below, source.until, source.footer)
 
 
-def refuse_missing_notes(
+def refuse_unreadable_layout(
     declared: Declared,
     source: Source,
     files: Sequence[Path],
     sheets: Sequence[tuple[RowsOfCells, int, dict[str, int]]],
 ) -> None:
-    """Raise DP-DATA-024 if a workbook lacks its notes, before a run is charged."""
+    """Raise DP-DATA-024 before a charge if a workbook lacks its notes, or has damaged merged cells.
+
+    Other damages are found when the rows are read.
+    """
+    if source.merged == "fill":
+        _refuse_damaged_merges(declared, [sheet for sheet, _, _ in sheets])
+    if source.until is None and not source.footer:
+        return
     for file, (sheet, header, _) in zip(files, sheets, strict=True):
         lacking = ""
         try:
@@ -178,6 +190,19 @@ def refuse_missing_notes(
             pass  # reading the rows reports it
         if lacking:
             raise missing_notes_error(declared, file_label(file, files), lacking)
+
+
+def _refuse_damaged_merges(declared: Declared, sheets: Sequence[RowsOfCells]) -> None:
+    """Raise DP-DATA-024 if the places of merged cells can't be read."""
+    problem: UnreadableWorkbook | None = None
+    try:
+        for sheet in sheets:
+            for _ in sheet.merged():
+                pass
+    except UnreadableWorkbook as found:
+        problem = found
+    if problem is not None:
+        raise unreadable_error(declared, *problem.args, State.READ)
 
 
 def _without_notes(rows: Iterator[Cells], until: str | None, footer: int) -> Iterator[Cells]:
