@@ -14,14 +14,13 @@ from shutil import copyfile
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
 from dprelease.auditing.changes import changes_of
 from dprelease.auditing.claims import largest_share_of_claim
 from dprelease.auditing.exact_pairs import measure_pair
-from dprelease.auditing.pairs import Pair
+from dprelease.auditing.pairs import Pair, Tables
 from dprelease.auditing.stage import AuditedRelease
 from dprelease.errors import DpReleaseError, State
 from dprelease.exact.duckdb import Engine
@@ -32,7 +31,7 @@ from dprelease.schema.load import read_declaration
 from dprelease.verification.verify import verify
 from tests.exact.fake_spark import fake_spark_engine
 from tests.exact.test_shared_scans import numbers
-from tests.fuzzing.releases import RELEASE, SOURCE, TABLE
+from tests.fuzzing.releases import RELEASE
 from tests.replay import Keyed
 
 SIDES = ("one", "other")
@@ -50,19 +49,29 @@ class Refused(Exception):
     """A release that is refused before anything is read, whatever its tables hold."""
 
 
-Opening = Callable[[Query, pa.Table], AbstractContextManager[Any]]
+Opening = Callable[[Query, Tables], AbstractContextManager[Any]]
 
 
-def tables(folder: Path) -> tuple[pa.Table, pa.Table]:
-    """Return both tables of a folder."""
-    one, other = (pq.read_table(folder / f"{side}.parquet") for side in SIDES)
+def tables(folder: Path) -> tuple[Tables, Tables]:
+    """Return the tables of both sides of a folder, by name."""
+    one, other = (
+        {name: pq.read_table(path) for name, path in files_of(folder, side)} for side in SIDES
+    )
     return one, other
 
 
-def write_pair(folder: Path, pair: Pair) -> None:
-    """Write both tables of a pair."""
-    for side, held in zip(SIDES, pair.sides, strict=True):
-        pq.write_table(held["t"], folder / f"{side}.parquet")
+def files_of(folder: Path, side: str) -> list[tuple[str, Path]]:
+    """Return the names of the tables of a side with their files."""
+    return [
+        (path.stem.partition("-")[2], path) for path in sorted(folder.glob(f"{side}-*.parquet"))
+    ]
+
+
+def write_tables(folder: Path, sides: Sequence[Tables]) -> None:
+    """Write the tables of both sides."""
+    for side, held in zip(SIDES, sides, strict=True):
+        for name, table in held.items():
+            pq.write_table(table, folder / f"{side}-{name}.parquet")
 
 
 def stage_of(folder: Path) -> AuditedRelease:
@@ -87,9 +96,9 @@ def check(folder: Path, others: Sequence[Opening] = ()) -> None:
     twins(folder)
 
 
-def moved_as_claimed(stage: AuditedRelease, sides: tuple[pa.Table, pa.Table]) -> None:
-    """Compare the exact integers of both tables with the planned sensitivities."""
-    pair = Pair("", {"t": sides[0]}, {"t": sides[1]}, "t")
+def moved_as_claimed(stage: AuditedRelease, sides: tuple[Tables, Tables]) -> None:
+    """Compare the exact integers of both sides with the planned sensitivities."""
+    pair = Pair("", *sides, "t")
     one, other = measure_pair(stage, pair, stage.queries)
     for column in stage.plan.columns:
         measurement, name = column.measurement, (column.query.name, column.measurement.name)
@@ -99,20 +108,27 @@ def moved_as_claimed(stage: AuditedRelease, sides: tuple[pa.Table, pa.Table]) ->
             raise Broken(f"claims: {'.'.join(name)} moves {near.ratio:.4g} times {near.by}")
 
 
+def sources(query: Query, held: Tables) -> tuple[Any, ...]:
+    """Return the table of a query and the table that it joins, each with its rows."""
+    joined = None if query.join is None else query.join.declared
+    other = None if joined is None else held[joined.table.name]
+    return query.declared, held[query.declared.table.name], joined, other
+
+
 @contextmanager
-def _duckdb(query: Query, held: pa.Table) -> Iterator[Engine]:
-    with Engine.open(query.declared, held) as engine:
+def _duckdb(query: Query, held: Tables) -> Iterator[Engine]:
+    with Engine.open(*sources(query, held)) as engine:
         yield engine
 
 
 @contextmanager
-def _spark(query: Query, held: pa.Table) -> Iterator[Any]:
-    with fake_spark_engine(query.declared, held) as (engine, _):
+def _spark(query: Query, held: Tables) -> Iterator[Any]:
+    with fake_spark_engine(*sources(query, held)) as (engine, _):
         yield engine
 
 
-def found_alike(stage: AuditedRelease, held: pa.Table, others: Sequence[Opening] = ()) -> None:
-    """Compare the vectors of each table alone with those of all tables together."""
+def found_alike(stage: AuditedRelease, held: Tables, others: Sequence[Opening] = ()) -> None:
+    """Compare the vectors of each query alone with those of all queries together."""
     alone = _answers(_duckdb, stage.queries, held, together=False)
     for opening in (_duckdb, _spark, *others):
         found = _answers(opening, stage.queries, held, together=True)
@@ -122,15 +138,20 @@ def found_alike(stage: AuditedRelease, held: pa.Table, others: Sequence[Opening]
 
 
 def _answers(
-    opening: Opening, queries: Sequence[Query], held: pa.Table, *, together: bool
+    opening: Opening, queries: Sequence[Query], held: Tables, *, together: bool
 ) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    with opening(queries[0], held) as engine:
-        public = [_with_keys(engine, query, found) for query in queries]
-        if together:
-            engine.expect(public)
-        for query in public:
-            found[query.name] = numbers(engine.run(query), _vectors(query))
+    by_tables: dict[str, list[Query]] = {}
+    for query in queries:
+        joined = "" if query.join is None else query.join.declared.table.name
+        by_tables.setdefault(joined, []).append(query)
+    for group in by_tables.values():
+        with opening(group[0], held) as engine:
+            public = [_with_keys(engine, query, found) for query in group]
+            if together:
+                engine.expect(public)
+            for query in public:
+                found[query.name] = numbers(engine.run(query), _vectors(query))
     return found
 
 
@@ -147,7 +168,7 @@ def _with_keys(engine: Any, query: Query, found: dict[str, Any]) -> Query:
 
 def _vectors(query: Query) -> Query:
     """Return a query without the selection of its keys, of which no table is made."""
-    kept = tuple(m for m in query.measurements if not m.aggregate.selects_keys)
+    kept = tuple(m for m in query.measurements if not m.finds_keys)
     return replace(query, measurements=kept)
 
 
@@ -169,9 +190,10 @@ def twins(folder: Path) -> None:
 def _run(folder: Path, work: Path, side: str) -> dict[str, Any] | str:
     """Return all of a release that may not depend on values; the code of a refusal."""
     work.mkdir()
-    for file in (RELEASE, TABLE):
-        copyfile(folder / file, work / file)
-    copyfile(folder / f"{side}.parquet", work / SOURCE)
+    for file in folder.glob("*.yaml"):
+        copyfile(file, work / file.name)
+    for name, file in files_of(folder, side):
+        copyfile(file, work / f"{name}.parquet")
     bits = Keyed("noise")
     try:
         out = run(read_declaration(work / RELEASE), bits=bits)

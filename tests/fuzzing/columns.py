@@ -88,7 +88,22 @@ def columns(draw: st.DrawFn) -> Columns:
         low, high = float(spec["lower"]), float(spec["upper"])
         edges = [str(edge) for edge in sorted({low, (low + high) / 2, high + 1})]
         found["band"] = {"cut": numbers[0], "edges": edges}
+    if draw(st.sampled_from([False, False, True])):
+        found |= _computed(draw, found)
     return found
+
+
+def _computed(draw: Draw, found: Columns) -> Columns:
+    """Return a column that is computed from others, or none: its values may be missing."""
+    numbers = of(found, "number", "integer")
+    ways = [f"{one} / {other}" for one in numbers for other in numbers]
+    ways += [f"ln({one}) + coalesce({other}, 1)" for one in numbers for other in numbers]
+    ways += [f"length({name}) % 4" for name in of(found, "text")]
+    ways += [f"CASE WHEN {name} THEN 3 ELSE 1 END" for name in of(found, "boolean")]
+    if not ways:
+        return {}
+    bounds = {"type": "number", "lower": "0", "upper": "3", "step": "0.5"}
+    return {"made": {**bounds, "expression": draw(st.sampled_from(ways)), **_nulls(draw, ["3"])}}
 
 
 def of(columns: Columns, *kinds: str) -> list[str]:

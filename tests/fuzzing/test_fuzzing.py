@@ -13,16 +13,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 import yaml
 
+from dprelease.auditing.pairs import Tables
 from dprelease.exact.spark.spark_engine import SparkEngine
 from dprelease.privacy.unit import Sensitivity
 from dprelease.query.aggregates import sum as sums
 from dprelease.query.resolve import Query
 from tests.exact.spark import local_spark, small_pieces
-from tests.fuzzing.checks import Broken, check, tables
+from tests.fuzzing.checks import Broken, check, sources, tables
 from tests.fuzzing.releases import RELEASE, TABLE
 from tests.fuzzing.searching import Search, search, search_for
 
@@ -69,7 +69,7 @@ def test_planted_fault_is_found_and_shrunk(tmp_path: Path, monkeypatch: pytest.M
     table = yaml.safe_load((folder / TABLE).read_text())
     (query,) = release["queries"].values()
     assert (len(query["columns"]), len(table["columns"])) == (1, 1)
-    assert sum(map(len, tables(folder))) <= 3
+    assert sum(len(side["t"]) for side in tables(folder)) <= 3
     with pytest.raises(Broken, match="claims"):
         check(folder)
     monkeypatch.undo()
@@ -84,8 +84,8 @@ def test_random_releases_for_a_long_time() -> None:
 
 
 @contextmanager
-def spark(query: Query, held: pa.Table) -> Iterator[Any]:
-    with SparkEngine.open(query.declared, held) as engine:
+def spark(query: Query, held: Tables) -> Iterator[Any]:
+    with SparkEngine.open(*sources(query, held)) as engine:
         yield engine
 
 
