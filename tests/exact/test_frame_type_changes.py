@@ -95,6 +95,8 @@ def test_polars_texts_numbers_and_dates_are_read() -> None:
     for zone, wanted in (("UTC", ["2024-02-29"]), ("Asia/Tokyo", "DP-DATA-028")):
         days = pl.DataFrame({"day": pl.Series([MOMENT], dtype=pl.Datetime("us", zone))})
         assert meaning("day", days) == meaning("day", days.lazy()) == wanted
+    codes = pl.DataFrame({"code": pl.Series([MOMENT], dtype=pl.Datetime("us", "Asia/Tokyo"))})
+    assert meaning("code", codes) == meaning("code", codes.lazy()) == "DP-DATA-028"
 
 
 @pytest.mark.share(0.5, by="form")

@@ -18,7 +18,7 @@ from dprelease.errors.catalogue.data_errors import CONVERT, DECODE
 from dprelease.exact.reading.arrow import is_unsupported_decimal, to_readable_type
 from dprelease.exact.reading.cell_texts import TextReading, texts_of
 from dprelease.exact.reading.sources import source_fields, stored_columns
-from dprelease.schema.columns import DateColumn, TimestampColumn
+from dprelease.schema.columns import CategoryColumn, DateColumn, TimestampColumn
 from dprelease.schema.load import Declared
 from dprelease.statements.values.lossy_types import may_lose_values
 from dprelease.statements.values.physical import OBJECTS, OF_OBJECTS, are_bytes
@@ -332,7 +332,7 @@ def read_as_declared(
     stored = kind.value_type if coded else kind
     is_odd = is_unsupported_decimal(stored)
     declared_column = declared.table.columns[name]
-    if isinstance(declared_column, DateColumn | TimestampColumn):
+    if isinstance(declared_column, CategoryColumn | DateColumn | TimestampColumn):
         _refuse_undeclared_zone(getattr(stored, "tz", None), name, declared)
     is_refused = may_lose_values(declared_column, "DECIMAL") or (
         isinstance(declared_column, DateColumn | TimestampColumn)
