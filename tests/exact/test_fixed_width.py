@@ -58,6 +58,9 @@ def test_comments_and_footers_of_fixed_width_are_skipped(tmp_path: Path) -> None
     path.write_text("\n".join(["PPPKKKKXXXXX", "* note", *LINES[1:], "* more", "END 2024"]))
     assert read(path, skip=1, comment="*", until="END")["n"] == [4]
     assert read(path, skip=2, footer=2)["n"] == [4]
+    # Quotes are characters like others, so no row decides whether a line below it is a comment.
+    path.write_text("\n".join(['"', *LINES[1:], 'x,"', "* more", 'y, "', "* more", "END 2024"]))
+    assert read(path, skip=0, comment="*", until="END")["n"] == [7]
 
 
 @pytest.mark.parametrize("line", ['  9Rom "', "  9\x01", "'", '  9"Köl', "\\", "  9Rom 1e999"])

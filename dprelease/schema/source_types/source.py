@@ -366,8 +366,8 @@ class Source(Model):
 
     @property
     def quote_character(self) -> str:
-        """The quote of a CSV file; empty if its texts are never quoted."""
-        return "" if self.quote == "none" else self.quote
+        """The quote of a CSV file; empty if its texts are never quoted, as in fixed width."""
+        return "" if self.quote == "none" or self.places else self.quote
 
     @property
     def has_header(self) -> bool:
