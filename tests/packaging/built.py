@@ -51,7 +51,9 @@ def files_of_the_package() -> dict[str, bytes]:
 def install(python: Path | str, folder: Path, *what: str) -> Path:
     """Return the programs of a virtual environment in which something is installed."""
     processes.run([python, "-m", "venv", folder], check=True, capture_output=True)
-    words = [folder / "bin/python", "-m", "pip", "install", "--quiet", "--no-cache-dir", *what]
+    # Isolated (-I): what PYTHONPATH names counts as installed otherwise, and nothing is installed.
+    pip = [folder / "bin/python", "-I", "-m", "pip"]
+    words = [*pip, "install", "--quiet", "--no-cache-dir", *what]
     done = processes.run(words, capture_output=True, text=True, patience=1800)
     assert done.returncode == 0, done.stderr
     return folder / "bin"
