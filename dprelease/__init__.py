@@ -36,20 +36,21 @@ if TYPE_CHECKING:
     from dprelease.profile.look import profile_release
     from dprelease.rehearsal.rehearse import rehearse
     from dprelease.release.accounts import read_ledger
-    from dprelease.release.api import Release, read_release
-    from dprelease.release.functions import check, plan, run
+    from dprelease.release.api import Release, check, plan, read_release, run
     from dprelease.release.question import sql
     from dprelease.signatures.keys import signing_key
     from dprelease.verification.after_publication.area_sums import areas
     from dprelease.verification.after_publication.changes import compare
-    from dprelease.verification.after_publication.database_export import export_to_database
     from dprelease.verification.after_publication.export_copy import export
     from dprelease.verification.after_publication.published_release import PublishedRelease
     from dprelease.verification.after_publication.record_estimates import local_estimate
     from dprelease.verification.after_publication.report_writing import write_report
     from dprelease.verification.after_publication.signing import sign
-    from dprelease.verification.after_publication.store_export import export_to_store
-    from dprelease.verification.federated_sum import federated_sum
+    from dprelease.verification.after_publication.store_export import (
+        export_to_database,
+        export_to_store,
+    )
+    from dprelease.verification.party_messages import federated_sum
     from dprelease.verification.verify import verify
 
 __all__ = [
@@ -107,20 +108,20 @@ _HOMES = {
     "areas": "dprelease.verification.after_publication.area_sums",
     "calibrate": "dprelease.planning.auto.single_mechanism",
     "compare": "dprelease.verification.after_publication.changes",
-    "check": "dprelease.release.functions",
+    "check": "dprelease.release.api",
     "dp": "dprelease.accessor.frame",
     "export": "dprelease.verification.after_publication.export_copy",
-    "export_to_database": "dprelease.verification.after_publication.database_export",
+    "export_to_database": "dprelease.verification.after_publication.store_export",
     "export_to_store": "dprelease.verification.after_publication.store_export",
-    "federated_sum": "dprelease.verification.federated_sum",
+    "federated_sum": "dprelease.verification.party_messages",
     "labelled": "dprelease.accessor.labelled_answers",
     "local_estimate": "dprelease.verification.after_publication.record_estimates",
-    "plan": "dprelease.release.functions",
+    "plan": "dprelease.release.api",
     "profile_release": "dprelease.profile.look",
     "read_ledger": "dprelease.release.accounts",
     "read_release": "dprelease.release.api",
     "rehearse": "dprelease.rehearsal.rehearse",
-    "run": "dprelease.release.functions",
+    "run": "dprelease.release.api",
     "sign": "dprelease.verification.after_publication.signing",
     "signing_key": "dprelease.signatures.keys",
     "sql": "dprelease.release.question",

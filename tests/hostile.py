@@ -21,7 +21,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from dprelease.ledger.chain import entry_digest
+from dprelease.ledger.entries import entry_digest
 
 Change = Callable[[Path], object]
 

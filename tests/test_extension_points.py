@@ -22,7 +22,7 @@ from dprelease.errors import DpReleaseError, State
 from dprelease.exact.engines import engine_kind
 from dprelease.exact.reading import cell_rows
 from dprelease.exact.sources.source_reader import SourceReader, reader_of
-from dprelease.exports.registry import export_format
+from dprelease.exports.writer import export_format
 from dprelease.mechanisms import registry
 from dprelease.postprocess import family_steps
 from dprelease.release.run_options import engine_exposures, with_engine

@@ -50,8 +50,8 @@ from dprelease.auditing.replayed_words import ReplayedBits
 from dprelease.auditing.stage import AuditedRelease, EngineFailure
 from dprelease.errors.printable import count_text
 from dprelease.query.resolve import Query
-from dprelease.rehearsal.draws import Draws
-from dprelease.rehearsal.meeting import literals_in
+from dprelease.rehearsal.column_values import Draws
+from dprelease.rehearsal.people import literals_in
 from dprelease.schema.columns import Column, IntegerColumn
 from dprelease.schema.release_parts.extension_names import DEFAULT_ENGINE
 from dprelease.schema.table import Table

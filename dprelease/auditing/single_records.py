@@ -43,8 +43,8 @@ from dprelease.errors.printable import count_text
 from dprelease.numerics.lattice import Integers
 from dprelease.query.aggregates.sum import Sum
 from dprelease.query.local_records import RecordColumn, Records
-from dprelease.rehearsal.draws import Draws
-from dprelease.rehearsal.meeting import literals_in
+from dprelease.rehearsal.column_values import Draws
+from dprelease.rehearsal.people import literals_in
 from dprelease.schema.columns import IntegerColumn
 
 RECORDS = 2000

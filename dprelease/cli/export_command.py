@@ -99,9 +99,7 @@ def export(
             print_result(as_json, copied.to_json(), text)
             return
         if _is_database(to[0]):
-            from dprelease.verification.after_publication.database_export import (
-                export_to_database,
-            )
+            from dprelease.verification.after_publication.store_export import export_to_database
 
             found = export_to_database(
                 folder,

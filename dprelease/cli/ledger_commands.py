@@ -226,7 +226,7 @@ def export(ledger: File, as_json: AsJson = False) -> None:
     """Print the whole history with all digests as JSON lines, to store a copy elsewhere."""
     # The output is for programs, so errors are JSON even without --json.
     with report_failures(True, prints_only=True):
-        from dprelease.ledger.chain import canonical_json_text
+        from dprelease.ledger.entries import canonical_json_text
         from dprelease.ledger.ledger import Ledger
 
         lines: list[dict[str, Any]] = [

@@ -1,4 +1,4 @@
-"""`dprelease rehearse`: run a complete release on invented people."""
+"""`dprelease rehearse` and `attack`: a complete release on invented people, and attacks on it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,16 @@ from dprelease.cli.texts.text_tables import number_text, table_text
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
-    from dprelease.documents.rehearsal_truth import ColumnErrors, Figures
+    from dprelease.documents.rehearsal_manifest import ColumnErrors, Figures
+
+
+from typing import TYPE_CHECKING
+
+from dprelease.cli.texts.frame_output import new_file
+
+if TYPE_CHECKING:
+    from dprelease.documents.attack_outcome import AttackOutcome
+
 
 REPORT = "report"
 
@@ -46,17 +55,15 @@ def rehearse(
 ) -> None:
     """Run a release on invented people, and print its true errors; opens no declared source."""
     with report_failures(as_json) as state:
-        from dprelease.documents.rehearsal_manifest import WORDS
-        from dprelease.documents.rehearsal_truth import errors_in
+        from dprelease.documents.rehearsal_manifest import WORDS, errors_in
         from dprelease.planning.declaration_findings import load_declaration
-        from dprelease.rehearsal.rehearse import requested_files, requested_rows
-        from dprelease.rehearsal.run import rehearse as run
+        from dprelease.rehearsal.rehearse import requested_files, requested_rows, write_rehearsal
         from dprelease.schema.release_parts.variables import parse_assignments
 
         declaration = load_declaration(release, parse_assignments(variables))
         files, sizes = requested_files(declaration, on), requested_rows(declaration, rows)
         with progress_bar(len(declaration.spec.published_tables) + 2) as progress:
-            folder = run(
+            folder = write_rehearsal(
                 declaration,
                 output=output,
                 overwrite=overwrite,
@@ -109,3 +116,99 @@ def error_table_text(errors: list[ColumnErrors], *, wide: bool) -> str:
                 )
             )
     return table_text(lines, wide=wide, more=WIDE_HEADS)
+
+
+ATTACK_WIDE_HEADS = ("guessed", "named alone", "solved")
+"""Column heads of the table that are shown only with `--wide`."""
+
+
+def attack(
+    folder: Annotated[Path, typer.Argument(help="The folder of a rehearsal.", show_default=False)],
+    on: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--on",
+            help="The public file that the rehearsal used for a table.",
+            metavar="FILE[=TABLE]",
+        ),
+    ] = None,
+    about: Annotated[
+        str | None,
+        typer.Option("--table", help="The table of people; by default the one with most counts."),
+    ] = None,
+    area: Annotated[
+        str | None,
+        typer.Option(
+            help="The column that is solved value by value, and between whose values records swap."
+        ),
+    ] = None,
+    seconds: Annotated[
+        float,
+        typer.Option(
+            "--time-limit", help="Time limit in seconds for each form of the tables.", min=1
+        ),
+    ] = 60.0,
+    swapped: Annotated[
+        float, typer.Option(help="The fraction of records that is swapped.", min=0.0, max=1.0)
+    ] = 0.1,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the result to this new JSON file.")
+    ] = None,
+    wide: Wide = False,
+    as_json: AsJson = False,
+) -> None:
+    """Try to reconstruct the people of a rehearsal from its tables, and from coarser ones."""
+    with report_failures(as_json):
+        from dprelease.documents.attack_outcome import FORMS
+        from dprelease.reconstruction.attack import AttackRequest
+        from dprelease.reconstruction.attack import attack as run
+
+        request = AttackRequest(about, area, FORMS, seconds, swapped)
+        with progress_bar(len(FORMS)) as progress:
+            found = run(folder, request, on=on, progress=progress)
+        if output is not None:
+            with new_file(output) as file:
+                file.write(f"{found.model_dump_json(indent=1)}\n".encode())
+        print_result(as_json, found.model_dump(mode="json"), attack_text(found, wide=wide))
+
+
+def attack_text(found: AttackOutcome, *, wide: bool = False) -> str:
+    """Return the outcome of an attack as a table and sentences for people."""
+    guesses = found.baseline
+    heads = ("tables", "error", "withheld", "right", "guessed", "beyond", "named alone",
+             "alone right", "certain", "of these right", "solved")  # fmt: skip
+    rows: list[tuple[str, ...]] = [heads]
+    for one in found.forms:
+        rows.append(
+            (
+                one.form,
+                number_text(one.error, digits=3),
+                f"{100 * one.withheld:.3g} %",
+                f"{one.right:,}",
+                f"{max(guesses.drawn, guesses.apportioned):,.0f}",
+                f"{one.beyond:+,.0f}",
+                f"{one.alone_named:,}",
+                f"{one.alone_right:,} of {found.alone:,}",
+                f"{one.certain:,}" if one.decided else f"{one.certain:,} or more",
+                f"{one.certain_right:,}",
+                f"{one.likeliest} of {one.blocks}",
+            )
+        )
+    attributes = ", ".join(f"{a.column} ({a.values:,})" for a in found.attributes) or "none"
+    about = (
+        f"{found.records:,} records of '{one_line(found.table)}' with {one_line(attributes)}; "
+        f"{found.alone:,} are unique. Solved together: {', '.join(found.tables)}."
+    )
+    out = [f"Left out: {name}: {why}." for name, why in found.left_out.items()]
+    guess = (
+        f"Guesses from the exact one-way marginals: {guesses.drawn:,.0f} right if each record is "
+        f"drawn (deviation {guesses.deviation:,.0f}), {guesses.apportioned:,} if apportioned; "
+        f"{guesses.alone:,.0f} of the unique ones."
+    )
+    parts = [
+        about,
+        *([one_line(line) for line in out]),
+        table_text(rows, wide=wide, more=ATTACK_WIDE_HEADS),
+        guess,
+    ]
+    return "\n\n".join(parts)

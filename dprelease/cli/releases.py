@@ -22,8 +22,14 @@ from dprelease.cli.texts.check_text import (
     together,
 )
 from dprelease.cli.texts.frame_output import check_chart_path
-from dprelease.cli.texts.plan_parts import draw_errors, family_errors, standard_error_texts
-from dprelease.cli.texts.written_files import disk_space_texts, file_list, has_unknown_rows
+from dprelease.cli.texts.plan_parts import (
+    disk_space_texts,
+    draw_errors,
+    family_errors,
+    file_list,
+    has_unknown_rows,
+    standard_error_texts,
+)
 from dprelease.errors import Findings, QueryError
 from dprelease.errors.printable import one_line
 from dprelease.schema.release_parts.extension_names import ENGINES
@@ -58,7 +64,7 @@ def check(
 ) -> None:
     """Check release files and table schemas, and report all errors; opens no data."""
     with reporting.report_failures(as_json, prints_only=True):
-        from dprelease.release.functions import check as check_file
+        from dprelease.release.api import check as check_file
         from dprelease.schema.release_parts.variables import parse_assignments
 
         values = parse_assignments(variables)
@@ -332,7 +338,7 @@ def verify(
 ) -> None:
     """Recompute everything about a release that can be recomputed without the data."""
     with reporting.report_failures(as_json, prints_only=True):
-        from dprelease.cli.texts.verification_text import certificate_text, verification_text
+        from dprelease.cli.texts.check_text import certificate_text, verification_text
         from dprelease.errors import OutputError
         from dprelease.verification.verify import verify as check_release
 

@@ -208,7 +208,7 @@ def _run_shell(
     as_json: bool,
 ) -> None:
     """Answer the statements of a terminal, or of standard input up to the first error."""
-    from dprelease.cli.sql_shell.shell import Shell, run_in_terminal, statements_of
+    from dprelease.cli.sql_shell import Shell, run_in_terminal, statements_of
     from dprelease.planning.guarantees import budget_number
     from dprelease.schema.load import read_table
 
@@ -234,7 +234,7 @@ def _run_shell(
                 return
         return
     try:
-        from dprelease.cli.sql_shell.prompt import prompt_reader
+        from dprelease.cli.sql_prompt import prompt_reader
 
         read = prompt_reader(tables, history)
     except ImportError:

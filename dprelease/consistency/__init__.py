@@ -5,13 +5,13 @@ and anybody can repeat the computation and get the same bits.
 
 **Estimates (layer 1)**, in `estimates`: unbiased least-squares estimates of every cell of every
 table at every area, computed from all measured tables of all levels. Their standard errors are
-exact: those of cells and of unions of values (`standard_errors`), and those of any area made of
-leaves (`areas`). `variances.Variances.estimable` derives from the declaration, before data is read,
-which tables can be estimated.
+exact (`standard_errors`): those of cells, of unions of values, and of any area made of leaves.
+`variances.Variances.estimable` derives from the declaration, before data is read, which tables can
+be estimated.
 
 **Integer tables (layer 2)**, in `integer_tables`: non-negative integers, computed from the top of
 the tree down, with structural zeros. Every total is the sum of its parts. Intervals around the true
-value are computed from the estimates (`intervals`). There are no margins around integer tables.
+value are computed from the estimates (`family`). There are no margins around integer tables.
 
 The modules, in the order of processing:
 

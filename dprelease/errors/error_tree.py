@@ -10,12 +10,9 @@ from typing import Any, ClassVar
 from dprelease.errors.catalogue import (
     Template,
     budget_errors,
-    consistent_errors,
     data_errors,
     declaration_errors,
-    internal_errors,
     option_errors,
-    output_errors,
     query_errors,
     session_errors,
     verification_errors,
@@ -142,7 +139,7 @@ class DeclarationError(DpReleaseError):
 class QueryError(DpReleaseError):
     """A query has no bounded meaning over the declared tables."""
 
-    templates = query_errors.TEMPLATES | consistent_errors.TEMPLATES
+    templates = query_errors.TEMPLATES | query_errors.CONSISTENT_TABLES
     exit_code = EXIT_INPUT
 
 
@@ -162,7 +159,7 @@ class FrameError(DataError, TypeError):
 class OutputError(DpReleaseError):
     """The release can't be written to the declared folder."""
 
-    templates = output_errors.TEMPLATES
+    templates = option_errors.OUTPUT
     exit_code = EXIT_INPUT
 
 
@@ -218,14 +215,14 @@ class UnavailableError(SessionError, AttributeError):
 class InternalError(DpReleaseError):
     """An assumption of this library does not hold; the run was stopped."""
 
-    templates = internal_errors.TEMPLATES
+    templates = session_errors.INTERNAL
     exit_code = EXIT_UNEXPECTED
 
 
 class SystemRefusedError(DpReleaseError):
     """The system lacks a resource that the command needs, such as memory; the input is valid."""
 
-    templates = internal_errors.REFUSED
+    templates = session_errors.REFUSED
     exit_code = EXIT_UNEXPECTED
 
 
@@ -235,7 +232,7 @@ class EndedError(DpReleaseError):
     `number`: the number of the signal.
     """
 
-    templates = internal_errors.ENDED
+    templates = session_errors.ENDED
 
     def __init__(self, number: int, state: State) -> None:
         super().__init__("DP-SIGNAL-001", state=state, signal=signal.Signals(number).name)

@@ -11,7 +11,7 @@ import numpy as np
 
 from dprelease.documents.file_records import TableRecord
 from dprelease.documents.metadata import ColumnMetadata, Role, TableMetadata
-from dprelease.exports.csv_tables.csv_text import plain_texts
+from dprelease.exports.csv_tables.csv_files import plain_texts
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.layout import is_records
 from dprelease.query.post import suppresses_cells

@@ -13,12 +13,19 @@ from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
 
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Texts
-from dprelease.exports.csv_tables.csv_text import plain_texts, quote_field
+from dprelease.exports.csv_tables.csv_files import plain_texts, quote_field
 from dprelease.exports.cubes import suppressed_columns
 from dprelease.exports.export import Export, Problem, PublishedRelease
 from dprelease.exports.names import xml_text
-from dprelease.exports.sdmx.identifiers import RESERVED, code_id, component_id, time_period
-from dprelease.exports.sdmx.sdmx_cubes import Cube, cubes_of, status_of
+from dprelease.exports.sdmx.sdmx_cubes import (
+    RESERVED,
+    Cube,
+    code_id,
+    component_id,
+    cubes_of,
+    status_of,
+    time_period,
+)
 from dprelease.exports.sdmx.structures import (
     CONCEPTS,
     Component,

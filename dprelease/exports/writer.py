@@ -1,18 +1,29 @@
-"""Write all formats of a release, one after the other, and compute digests of their files."""
+"""Load export formats by name, and write all formats of a release, with digests of their files."""
 
 from __future__ import annotations
 
 import errno
+import importlib
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from importlib import metadata as installed
 from pathlib import Path
 
 from dprelease.documents.encoding import sha256_of
 from dprelease.documents.file_records import ExportedFile, ExportRecord
+from dprelease.documents.metadata import Metadata
+from dprelease.documents.release_metadata import metadata_of_records
 from dprelease.errors import DeclarationError, DpReleaseError, OutputError, Place
-from dprelease.exports.export import PublishedRelease
-from dprelease.exports.registry import export_format, versions_of
+from dprelease.exports.export import Export, PublishedRelease
+from dprelease.exports.layout import refused_wide_keys
+from dprelease.postprocess.consistent.consistency_record import ConsistencyRecord
+from dprelease.postprocess.families import Family
+from dprelease.query.local_records import resolve_records
+from dprelease.schema.load import Declaration
+from dprelease.schema.release_parts.extension_names import FORMATS
+from dprelease.tables import formats
 
 BLANK = "0" * 64
 MOST_ADDED_CHARACTERS = 40
@@ -108,3 +119,98 @@ def blank_records(
         )
         for name in names
     ]
+
+
+def aggregate_metadata(
+    metadata: Metadata, families: Sequence[Family], wide: tuple[str, ...]
+) -> Metadata:
+    """Return the metadata of a release of aggregates, with the declared numbers of rows.
+
+    Other numbers of rows are left out, because the layout must be the same before the release is
+    drawn, after it, and in `verify`.
+    """
+    rows = dict(_complete_outputs(families))
+    tables = tuple(
+        replace(table, rows=rows[table.name]) if table.name in rows else table
+        for table in metadata.tables
+    )
+    return replace(metadata, tables=tables, wide=wide)
+
+
+def record_metadata(declaration: Declaration) -> Metadata:
+    """Return the metadata of a release of single records, whose number of rows is not declared."""
+    return metadata_of_records(declaration, resolve_records(declaration))
+
+
+def _complete_outputs(families: Sequence[Family]) -> Iterator[tuple[str, int]]:
+    """Yield name and number of rows of step outputs that have a row for every cell."""
+    for family in families:
+        record = None if family.step is None else family.step.record(family.tables)
+        wholes = record.whole_tables if isinstance(record, ConsistencyRecord) else []
+        # Only some cells of these integer tables are published, so their number of rows is not
+        # declared.
+        few = {whole.name for whole in wholes if whole.cells != "all"}
+        for output in family.outputs:
+            named = {output.name, formats.table_file_name(output.name)}
+            if output.columns and not named & few:
+                yield output.name, output.keys.size
+
+
+RUNTIME: dict[str, Callable[[], str]] = {"zlib": lambda: zlib.ZLIB_RUNTIME_VERSION}
+"""Versions of Python's libraries that affect bytes: compressed files depend on zlib."""
+
+
+def export_format(name: str) -> Export:
+    """Return the format of a listed name."""
+    # Only the formats that a release names are imported.
+    export: Export = importlib.import_module(FORMATS[name]).EXPORT
+    return export
+
+
+def packages_of(export: Export) -> tuple[str, ...]:
+    """Return the packages that determine the bytes of a format; most formats have none."""
+    packages: tuple[str, ...] = getattr(export, "packages", ())
+    return packages
+
+
+def versions_of(export: Export) -> dict[str, str]:
+    """Return the versions of the installed packages that determine the bytes of a format."""
+    versions = {}
+    for package in packages_of(export):
+        try:
+            versions[package] = (
+                RUNTIME[package]() if package in RUNTIME else installed.version(package)
+            )
+        except installed.PackageNotFoundError:
+            continue
+    return versions
+
+
+def missing_packages(export: Export) -> list[str]:
+    """Return the packages that a format needs and that are not installed."""
+    there = versions_of(export)
+    return [package for package in packages_of(export) if package not in there]
+
+
+def findings(
+    names: Sequence[str], metadata: Metadata, place: Place, wide: Place
+) -> Iterator[DeclarationError]:
+    """Yield the reasons why formats can't be written for a release, from declarations alone.
+
+    `place`: the position of `formats` in the declaration; `wide`: the position of the layout.
+    """
+    for key, problem in refused_wide_keys(metadata):
+        yield DeclarationError("DP-EXPORT-005", place=wide, key=key, problem=problem)
+    for name in names:
+        export = export_format(name)
+        absent = missing_packages(export)
+        if absent:
+            packages = ", ".join(absent)
+            yield DeclarationError(
+                "DP-EXPORT-003", place=place, format=name, packages=packages, extra=export.extra
+            )
+            continue
+        for one in export.problems(metadata):
+            yield DeclarationError(
+                "DP-EXPORT-002", place=place, format=name, problem=one.message.rstrip(".")
+            )

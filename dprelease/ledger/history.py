@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from dprelease.errors import LedgerError, SignatureError
-from dprelease.ledger import signed_entries
+from dprelease.ledger import entries
 from dprelease.ledger.account import Account, Charge
-from dprelease.ledger.chain import CANCEL, COMMIT, OPEN, RESERVE, SIGNERS, Entry, problem_of
+from dprelease.ledger.entries import CANCEL, COMMIT, OPEN, RESERVE, SIGNERS, Entry, problem_of
 from dprelease.ledger.holder import Process
 from dprelease.ledger.periods import parse_utc_time
 from dprelease.signatures.signers import Signers
@@ -149,9 +149,9 @@ class State:
 
     def _signature_problem(self, entry: Entry) -> str | None:
         """Return why an entry has no valid signature, or None; apply a new list of signers."""
-        new = signed_entries.signers_of_entry(entry) if entry.kind == SIGNERS else None
-        problem = signed_entries.signature_problem(
-            entry, self.signers or new or signed_entries.signers_of_entry(entry), self.latest
+        new = entries.signers_of_entry(entry) if entry.kind == SIGNERS else None
+        problem = entries.signature_problem(
+            entry, self.signers or new or entries.signers_of_entry(entry), self.latest
         )
         self.signers = new or self.signers
         return problem

@@ -27,7 +27,7 @@ from dprelease.ledger.account import (
     fits_unused_budget,
     invariant_error,
 )
-from dprelease.ledger.chain import (
+from dprelease.ledger.entries import (
     CANCEL,
     COMMIT,
     OPEN,
@@ -37,6 +37,7 @@ from dprelease.ledger.chain import (
     SIGNERS,
     Entry,
     problem_of,
+    signers_without_local_times,
 )
 from dprelease.ledger.history import (
     ImpossibleEntryError,
@@ -50,7 +51,6 @@ from dprelease.ledger.history import (
 )
 from dprelease.ledger.holder import Process
 from dprelease.ledger.periods import parse_utc_time
-from dprelease.ledger.signed_entries import signers_without_local_times
 from dprelease.ledger.store import Store, damage_error, write_error
 from dprelease.signatures.sshsig import ENTRIES, fingerprint
 from dprelease.system.locks import Lock

@@ -18,16 +18,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.errors import LedgerError
-from dprelease.ledger.chain import (
+from dprelease.ledger.entries import (
     FIRST_DIGEST,
     SIGNERS,
     Entry,
     canonical_json_text,
     entry_digest,
     first_broken_entry,
+    is_entry,
     signed_text,
 )
-from dprelease.ledger.form import is_entry
 from dprelease.signatures.sshsig import ENTRIES
 from dprelease.system.files import NotRegularFile, reason_of, refuse_side_files
 from dprelease.system.forks import Maker, can_use_ledgers, parent_only

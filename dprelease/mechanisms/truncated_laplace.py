@@ -44,7 +44,7 @@ from dprelease.mechanisms.randomizer import (
 from dprelease.numerics.balls import ball
 from dprelease.numerics.lattice import Floats
 from dprelease.numerics.quadrature import Moments, moments_of_density, moments_of_tails
-from dprelease.privacy.losses.truncation import (
+from dprelease.privacy.losses.two_sided_exponential import (
     EndSearch,
     TruncatedLoss,
     approximate_other_length,

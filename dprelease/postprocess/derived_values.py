@@ -13,7 +13,6 @@ import numpy as np
 
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.lattice import LIMIT, Flags, Floats, Integers
-from dprelease.postprocess.design_error import DESIGN_ERRORS
 from dprelease.postprocess.estimates import (
     Ends,
     FractionArithmetic,
@@ -24,7 +23,7 @@ from dprelease.postprocess.estimates import (
     ratio_or_nan,
     values_at_ends,
 )
-from dprelease.postprocess.joint_moments import PAIRS
+from dprelease.postprocess.joint_moments import PAIRS, REGRESSIONS
 from dprelease.postprocess.margins import (
     Estimates,
     group_numbers,
@@ -33,9 +32,8 @@ from dprelease.postprocess.margins import (
     sum_width,
 )
 from dprelease.postprocess.quantile_order import quantile_ratio_estimates
-from dprelease.postprocess.regression import REGRESSIONS
+from dprelease.postprocess.survey_estimates import DESIGN_ERRORS, WEIGHTED
 from dprelease.postprocess.variance_margins import VarianceNoise
-from dprelease.postprocess.weighted import WEIGHTED
 from dprelease.query.aggregates.aggregate import narrow_aggregate
 from dprelease.query.aggregates.product_sum import ProductSum
 from dprelease.query.aggregates.sum import Sum

@@ -58,9 +58,9 @@ from dprelease.reconstruction.true_counts import (
     open_rehearsal,
     true_counts,
 )
-from dprelease.rehearsal.draws import Draws
+from dprelease.rehearsal.column_values import Draws
 from dprelease.rehearsal.rehearse import OptionValues
-from dprelease.verification.manifest_reader import read_sealed
+from dprelease.verification.manifest_comparison import read_sealed
 
 ROUNDING_BASE = 5
 """The base to whose multiples counts are rounded."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from dprelease.numerics.lattice import Integers
 from dprelease.reconstruction.record_combinations import Combinations
-from dprelease.rehearsal.draws import Draws
+from dprelease.rehearsal.column_values import Draws
 
 
 def swap_areas(

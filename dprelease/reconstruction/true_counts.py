@@ -14,8 +14,7 @@ import numpy as np
 
 from dprelease.documents.encoding import NAME, sha256_of
 from dprelease.documents.manifest import RehearsalManifest
-from dprelease.documents.rehearsal_manifest import RehearsalRecord
-from dprelease.documents.rehearsal_truth import truth_columns
+from dprelease.documents.rehearsal_manifest import RehearsalRecord, truth_columns
 from dprelease.errors import DeclarationError, InternalError, Place, VerificationError, raise_all
 from dprelease.numerics.lattice import Integers
 from dprelease.planning.kinds import CENTRAL
@@ -37,7 +36,7 @@ from dprelease.schema.load import Declaration
 from dprelease.tables import formats
 from dprelease.tables.published_tables import schema_of
 from dprelease.verification.central import recorded_columns
-from dprelease.verification.manifest_reader import read_any_manifest
+from dprelease.verification.manifest_comparison import read_any_manifest
 from dprelease.verification.report import Report, resolve_declaration
 from dprelease.verification.verify import verify
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dprelease.documents.rehearsal_truth import ClassErrors, ColumnErrors, Figures
+from dprelease.documents.rehearsal_manifest import ClassErrors, ColumnErrors, Figures
 from dprelease.numerics.lattice import Flags, Floats
 from dprelease.rehearsal.truth_comparison import ColumnComparison
 

@@ -27,7 +27,7 @@ from dprelease.postprocess.consistent.step import Consistent
 from dprelease.postprocess.consistent.values import refinements_of
 from dprelease.query.aggregates.count import Count
 from dprelease.query.grouping.group_keys import Key
-from dprelease.rehearsal.draws import Draws, zipf_weights
+from dprelease.rehearsal.column_values import Draws, zipf_weights
 from dprelease.schema.release_parts.consistent import ConsistentSpec
 from dprelease.schema.table import Table as DeclaredTable
 

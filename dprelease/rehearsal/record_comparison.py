@@ -11,8 +11,13 @@ import numpy as np
 from dprelease.documents import local_manifest as manifest
 from dprelease.documents.file_records import FileDigest
 from dprelease.documents.metadata import field_notes
-from dprelease.documents.rehearsal_manifest import ERRORS, rehearsal_record
-from dprelease.documents.rehearsal_truth import ColumnErrors, TruthColumns, truth_columns
+from dprelease.documents.rehearsal_manifest import (
+    ERRORS,
+    ColumnErrors,
+    TruthColumns,
+    rehearsal_record,
+    truth_columns,
+)
 from dprelease.documents.release_metadata import ReleaseMetadata
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomized_response import RandomizedResponse

@@ -17,8 +17,9 @@ from dprelease.documents.rehearsal_manifest import (
     NOTED,
     PEOPLE,
     TRUTH,
+    ColumnErrors,
+    encode_errors,
 )
-from dprelease.documents.rehearsal_truth import ColumnErrors, encode_errors
 from dprelease.documents.release_manifest import ReleaseManifest
 from dprelease.errors import OutputError, RunState
 from dprelease.numerics.entropy import BitSource

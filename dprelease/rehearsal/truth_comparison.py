@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dprelease.documents.rehearsal_truth import truth_columns
+from dprelease.documents.rehearsal_manifest import truth_columns
 from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.planning.plan import Plan
 from dprelease.planning.quantile_target import RankTarget

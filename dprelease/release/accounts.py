@@ -16,11 +16,10 @@ from dprelease.errors.printable import count_text
 from dprelease.errors.suggestions import nearest
 from dprelease.ledger import periods as periods_of
 from dprelease.ledger.account import Account, cost_of_events, recorded_events
-from dprelease.ledger.chain import RESERVE
+from dprelease.ledger.entries import RESERVE, problem_with_signers
 from dprelease.ledger.ledger import Ledger
 from dprelease.ledger.lifetime import Lifetime, lifetime_of
 from dprelease.ledger.periods import Renewal
-from dprelease.ledger.signed_entries import problem_with_signers
 from dprelease.numerics.rounding import Number, plain_text
 from dprelease.planning.guarantees import release_budget
 from dprelease.privacy.unit import Neighbours

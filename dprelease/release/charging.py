@@ -22,7 +22,7 @@ from dprelease.system.json_text import MOST_BYTES, parse_json
 
 if TYPE_CHECKING:  # a release without a ledger needs no SQLite
     from dprelease.ledger.account import Account, Charge
-    from dprelease.ledger.chain import Entry
+    from dprelease.ledger.entries import Entry
     from dprelease.ledger.history import Reservation
     from dprelease.ledger.ledger import Ledger
 

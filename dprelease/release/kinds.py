@@ -136,7 +136,7 @@ class PlannedRelease:
         spec = self.declaration.spec
         if not (spec.extra_formats or spec.wide):
             return None
-        from dprelease.exports.registry import findings
+        from dprelease.exports.writer import findings
 
         metadata = self.export_metadata()
         places = self.declaration.place("formats"), self.declaration.place("wide")
@@ -145,7 +145,7 @@ class PlannedRelease:
 
     def export_metadata(self) -> Metadata:
         """Return the metadata of the tables for formats other than Parquet."""
-        from dprelease.exports.export_metadata import aggregate_metadata
+        from dprelease.exports.writer import aggregate_metadata
 
         return aggregate_metadata(self.metadata, self.plan.families, self.declaration.spec.wide)
 

@@ -1,4 +1,4 @@
-"""Read from a manifest what the report needs: declarations and records by table and column."""
+"""The inputs of a report, and what it reads from a manifest: declarations and records by column."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
 
+from dprelease.documents.audit_record import Audit
 from dprelease.documents.ledger_record import LedgerRecord
 from dprelease.documents.limit_records import published_declaration
 from dprelease.documents.manifest import CentralManifest, MeasurementRecord
-from dprelease.documents.metadata import ColumnMetadata, TableMetadata
+from dprelease.documents.metadata import ColumnMetadata, Metadata, TableMetadata
 from dprelease.documents.release_manifest import (
     GuaranteeRecord,
     NoiseRecord,
@@ -41,6 +43,9 @@ from dprelease.query.forms.single_part import READ_FROM_TREE
 from dprelease.query.measurement import OutputColumn
 from dprelease.query.resolve import Query, resolve
 from dprelease.schema.load import Declaration, declaration_from_texts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,3 +289,41 @@ def fraction_of_text(text: str) -> Fraction:
     """Return a number of a manifest, which is written as a decimal or as p/q, as a fraction."""
     over, _, under = text.partition("/")
     return exact(over) / exact(under) if under else exact(over)
+
+
+class ReleaseFiles(Protocol):
+    """The files of a published release, with its manifest and its metadata."""
+
+    @property
+    def record(self) -> ReleaseManifest:
+        """Return the manifest of the release."""
+
+    @property
+    def metadata(self) -> Metadata:
+        """Return the labels, roles and code lists of the release."""
+
+    def batches(
+        self, table: TableMetadata, columns: Sequence[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a table in order, for some columns or all."""
+
+
+class Truth(Protocol):
+    """The true values of a rehearsal, which are about invented people only."""
+
+    def batches(
+        self, table: TableMetadata, columns: Sequence[str]
+    ) -> Iterator[pa.RecordBatch] | None:
+        """Yield true values in the order of the published rows; None if the rehearsal has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What a verification has checked, in sentences, and what it found but did not check.
+
+    `audit`: the outcome of the audit that the release names, which was checked too.
+    """
+
+    checked: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    audit: Audit | None = None

@@ -11,10 +11,9 @@ from markupsafe import Markup
 from dprelease.documents.ledger_record import LedgerRecord, RenewalRecord
 from dprelease.privacy.unit import Neighbours
 from dprelease.report.facts import Facts, ProtectedUnit, fraction_of_text
-from dprelease.report.localization import Words, round_up_to_three_digits
-from dprelease.report.numbers.notes import limit_text
+from dprelease.report.localization import SPACE, Names, Words, round_up_to_three_digits
+from dprelease.report.numbers.number_texts import limit_text
 from dprelease.report.pictures import BeliefRow, belief_rows
-from dprelease.report.safe_labels import SPACE, Names
 from dprelease.report.section_context import Context
 
 MOST_UNITS = 12

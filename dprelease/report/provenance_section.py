@@ -16,10 +16,10 @@ from dprelease.planning.bounded_words import contribution_limits_text, table_ran
 from dprelease.planning.invariant_plans import without_invariants
 from dprelease.planning.plan import PlannedColumn
 from dprelease.planning.treatments import treatment_sentence
+from dprelease.report.facts import Checks
 from dprelease.report.localization import round_up_to_three_digits, to_three_digits
 from dprelease.report.pictures import PageTable
 from dprelease.report.section_context import Context
-from dprelease.report.source import Checks
 
 MOST_NAMED = 4
 """Maximum number of named columns among those that share a noise distribution."""

@@ -69,7 +69,7 @@ ED25519 = b"ssh-ed25519"
 MAGIC, VERSION = b"SSHSIG", 1
 BEGIN, END = b"-----BEGIN SSH SIGNATURE-----", b"-----END SSH SIGNATURE-----"
 LINE_WIDTH = 70
-MOST_BYTES = 1 << 16
+MOST_SIGNATURE_BYTES = 1 << 16
 """The maximum bytes of a signature file; a signature by an Ed25519 key has about 300 bytes."""
 
 

@@ -14,7 +14,7 @@ from dprelease.documents.file_records import FileDigest, PartRecord, TableRecord
 from dprelease.documents.metadata import Metadata
 from dprelease.documents.release_metadata import metadata_of
 from dprelease.errors import DpReleaseError
-from dprelease.exports.export_metadata import aggregate_metadata
+from dprelease.exports.writer import aggregate_metadata
 from dprelease.mechanisms import registry
 from dprelease.planning.declaration_findings import single_errors
 from dprelease.planning.families.family_plan import refuse_families, tables_with_step

@@ -82,7 +82,7 @@ def _check_export(
     """Write one export again, and compare it; add a note if that is not possible."""
     import pyarrow as pa
 
-    from dprelease.exports.registry import export_format, missing_packages, versions_of
+    from dprelease.exports.writer import export_format, missing_packages, versions_of
 
     export = export_format(held.format)
     absent = missing_packages(export)

@@ -7,9 +7,8 @@ from pathlib import Path
 from dprelease.documents.ledger_record import LedgerRecord
 from dprelease.documents.release_manifest import GuaranteedManifest, ReleaseManifest
 from dprelease.ledger.account import recorded_events
-from dprelease.ledger.chain import PUBLISH, RESERVE, Entry
+from dprelease.ledger.entries import PUBLISH, RESERVE, Entry, problem_with_signers
 from dprelease.ledger.ledger import Ledger
-from dprelease.ledger.signed_entries import problem_with_signers
 from dprelease.release.charging import recorded_digests, renewals_of, reservation_problem
 from dprelease.signatures.signers import Signers
 

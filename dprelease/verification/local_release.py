@@ -9,7 +9,7 @@ from dprelease.documents import local_manifest as manifest
 from dprelease.documents.file_records import FileDigest
 from dprelease.documents.metadata import TableMetadata
 from dprelease.documents.release_metadata import ReleaseMetadata
-from dprelease.exports.export_metadata import record_metadata
+from dprelease.exports.writer import record_metadata
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomized_response import RandomizedResponse

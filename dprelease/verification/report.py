@@ -38,7 +38,7 @@ from dprelease.tables.field_notes import has_exactly_notes
 
 if TYPE_CHECKING:
     from dprelease.verification.certificate.verdicts import Certificate
-    from dprelease.verification.manifest_reader import AnyManifest
+    from dprelease.verification.manifest_comparison import AnyManifest
     from dprelease.verification.second_opinion import Opinion
 
 REHEARSALS = (RehearsalManifest, FederatedRehearsalManifest, LocalRehearsalManifest)

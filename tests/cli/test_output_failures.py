@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dprelease.cli.texts.written_files import file_list
+from dprelease.cli.texts.plan_parts import file_list
 from dprelease.errors import State
 from dprelease.ledger.ledger import Ledger
 from tests import processes
@@ -114,7 +114,7 @@ def test_names_not_utf8_are_printed(tmp_path: Path) -> None:
 def test_closed_streams_are_not_reused_by_files(tmp_path: Path) -> None:
     """What libraries print would be written into it."""
     code = (
-        "import os; from dprelease.cli.process import prepare_process as run; run()\n"
+        "import os; from dprelease.cli import prepare_process as run; run()\n"
         "os.write(os.open('told', os.O_CREAT | os.O_RDWR), b'mine')\n"
         "[os.write(n, b'theirs') for n in (1, 2)]"
     )

@@ -63,7 +63,7 @@ def look():
 
 def test_crash_leaves_no_core(tmp_path: Path) -> None:
     """Of the command line alone: a library that is imported changes nothing of its host."""
-    code = f"{CRASHES}from dprelease.cli.process import prepare_process as run\nrun()\nlook()"
+    code = f"{CRASHES}from dprelease.cli import prepare_process as run\nrun()\nlook()"
     with processes.started(
         [sys.executable, "-c", code],
         cwd=tmp_path,
@@ -108,7 +108,7 @@ def test_entry_points_disable_core_dumps(entry: str, tmp_path: Path) -> None:
 
 def test_no_plugins_are_searched() -> None:
     """For plugins of pydantic's; not even their names are read."""
-    begin = "from dprelease.cli.process import prepare_process as run\nrun()\n"
+    begin = "from dprelease.cli import prepare_process as run\nrun()\n"
     body = (
         "import importlib.metadata as told, pydantic\n"
         "told.distributions = lambda *_, **__: print('looked for') or iter(())\n"

@@ -19,8 +19,8 @@ from prompt_toolkit.output import DummyOutput
 from typer.testing import CliRunner
 
 from dprelease import cli
-from dprelease.cli.sql_shell.prompt import Names, prompt_reader
-from dprelease.cli.sql_shell.shell import Shell, run_in_terminal, statements_of
+from dprelease.cli.sql_prompt import Names, prompt_reader
+from dprelease.cli.sql_shell import Shell, run_in_terminal, statements_of
 from dprelease.errors import BudgetError, DpReleaseError, Place, QueryError, RunState
 from dprelease.schema.load import read_table
 from dprelease.schema.table import Table

@@ -14,9 +14,8 @@ from scipy.stats import binom, norm
 
 from dprelease.consistency import passes, standard_errors, variances
 from dprelease.consistency.algebra import cell_count as number_of_cells
-from dprelease.consistency.family import integer_pieces
+from dprelease.consistency.family import integer_pieces, intervals
 from dprelease.consistency.integer_tables.decisions import refinement
-from dprelease.consistency.intervals import intervals
 from dprelease.consistency.standard_errors import half_widths
 from dprelease.consistency.structure import NoiseMoments, Structure
 from dprelease.consistency.tree import Tree

@@ -12,17 +12,16 @@ from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, milp
 
 from dprelease.consistency.algebra import subtables
-from dprelease.consistency.family import integer_pieces
-from dprelease.consistency.integer_tables import allotment, transport
-from dprelease.consistency.integer_tables.allotment import nearest_integers
-from dprelease.consistency.integer_tables.decisions import refinement
-from dprelease.consistency.integer_tables.nested_tables import composed_totals
-from dprelease.consistency.integer_tables.transport import (
+from dprelease.consistency.family import integer_pieces, intervals
+from dprelease.consistency.integer_tables import allotment
+from dprelease.consistency.integer_tables.allotment import (
     fit_to_margins,
+    nearest_integers,
     repair_margins,
     round_table,
 )
-from dprelease.consistency.intervals import intervals
+from dprelease.consistency.integer_tables.decisions import refinement
+from dprelease.consistency.integer_tables.nested_tables import composed_totals
 from dprelease.consistency.structure import NoiseMoments, Structure
 from dprelease.consistency.tree import Tree
 from dprelease.consistency.variances import Variances
@@ -405,7 +404,7 @@ def round_to_nearest(y, z, bits):
 
 
 PLANTED = {
-    "entries rounded each by itself": (transport, "round_table", lambda kept: round_to_nearest),
+    "entries rounded each by itself": (allotment, "round_table", lambda kept: round_to_nearest),
     "missing units to the smallest remainders": (
         allotment,
         "_mark_largest",
@@ -417,12 +416,12 @@ PLANTED = {
         lambda kept: lambda z, valid, target: (kept(z, valid, target)[0] - (1 << 21), z),
     ),
     "a two-way table of unconverged margins": (
-        transport,
+        allotment,
         "repair_margins",
         lambda kept: lambda y, *_: y,
     ),
     "padding that ends a projection": (
-        transport,
+        allotment,
         "_project_to_margins",
         lambda kept: lambda z, *rest: kept(z, *rest) + (z.shape[1] > 800),
     ),

@@ -17,10 +17,11 @@ from dprelease.consistency.algebra import (
     subtables,
     table_from_contrasts,
 )
-from dprelease.consistency.areas import Area, area_variances
 from dprelease.consistency.estimates import estimates_fit, first_pass, pieces, with_groups
 from dprelease.consistency.fixed_point import FixedPointRangeError, value_bits
 from dprelease.consistency.standard_errors import (
+    Area,
+    area_variances,
     cell_coefficients,
     final_variances_at,
     half_widths,

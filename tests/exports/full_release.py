@@ -10,7 +10,7 @@ from dprelease.exports.export import PublishedRelease
 from dprelease.planning.prepare import prepare
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import Declaration, read_declaration
-from dprelease.verification.manifest_reader import read_any_manifest
+from dprelease.verification.manifest_comparison import read_any_manifest
 from tests.replay import Keyed
 
 AREAS = ["Bern Stadt", "65+", "NA", "_x0041_", "Zürich", "A,B", 'say "x"', "😀", "null", "-"]

@@ -20,8 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.documents.metadata import Role
-from dprelease.exports.csv_tables.csv_files import EXPORT
-from dprelease.exports.csv_tables.csv_text import csv_lines
+from dprelease.exports.csv_tables.csv_files import EXPORT, csv_lines
 from dprelease.exports.csv_tables.csvw import uri_template_name
 from dprelease.exports.layout import LayoutColumn
 from tests.exports.build import column, handmade_release, key

@@ -20,8 +20,7 @@ from dprelease import cli
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, TableMetadata
 from dprelease.errors import DpReleaseError, OutputError
 from dprelease.exports.databases import database
-from dprelease.exports.databases.database import DatabaseError
-from dprelease.exports.databases.database_files import DuckDBFile, SQLiteFile
+from dprelease.exports.databases.database import DatabaseError, DuckDBFile, SQLiteFile
 from dprelease.exports.export import PublishedRelease
 from dprelease.tables import formats
 from tests.release.build import RELEASE, write

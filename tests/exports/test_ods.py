@@ -13,10 +13,9 @@ from openpyxl import load_workbook
 
 from dprelease.documents.metadata import Role
 from dprelease.exact.reading.open_documents import TABLE, TEXT, OpenSheet, sheet_names
-from dprelease.exports.workbooks import ods_book, workbook
+from dprelease.exports.workbooks import ods, workbook
 from dprelease.exports.workbooks.excel import EXPORT as EXCEL
-from dprelease.exports.workbooks.ods import EXPORT
-from dprelease.exports.workbooks.ods_book import column_letters
+from dprelease.exports.workbooks.ods import EXPORT, column_letters
 from tests.exports import full_release
 from tests.exports.build import column, release_with_all_metadata
 from tests.exports.test_excel import FORMULAS, release_of
@@ -55,7 +54,7 @@ def check(file: Path) -> None:
         assert archive.namelist()[0] == "mimetype"
         first = archive.infolist()[0]
         assert (first.compress_type, first.extra) == (zipfile.ZIP_STORED, b"")
-        assert archive.read("mimetype").decode() == ods_book.MIMETYPE
+        assert archive.read("mimetype").decode() == ods.MIMETYPE
         parts = {name: archive.read(name) for name in archive.namelist()[1:]}
     trees = {name: ElementTree.fromstring(raw) for name, raw in parts.items()}
     listed = {entry.attrib[next(iter(entry.attrib))] for entry in trees["META-INF/manifest.xml"]}
@@ -147,7 +146,7 @@ def test_rows_of_long_ods_sheets_are_stored_on_disk(
     release = release_with_all_metadata(tmp_path)
     (tmp_path / "a").mkdir()
     names = EXPORT.write(release, tmp_path / "a")
-    monkeypatch.setattr(ods_book, "MEMORY", 1)
+    monkeypatch.setattr(ods, "MEMORY", 1)
     monkeypatch.setattr(workbook, "IN_MEMORY", 0)
     assert EXPORT.write(release, tmp_path / "b") == names
     for name in names:

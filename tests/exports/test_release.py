@@ -238,7 +238,7 @@ def test_failed_format_leaves_nothing(
     failing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor does a run that is interrupted between two formats."""
-    from dprelease.exports.registry import export_format
+    from dprelease.exports.writer import export_format
 
     def fail(*_args: object) -> list[str]:
         raise KeyboardInterrupt
@@ -512,7 +512,7 @@ def test_missing_package_of_a_format(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Runs are refused with the install command; `verify` adds a note."""
-    monkeypatch.setattr("dprelease.exports.registry.versions_of", lambda export: {})
+    monkeypatch.setattr("dprelease.exports.writer.versions_of", lambda export: {})
     with pytest.raises(DpReleaseError, match=r"pip install 'dprelease\[excel\]'"):
         run(read_declaration(write(tmp_path / "new")))
     report = dprelease.verify(folder)

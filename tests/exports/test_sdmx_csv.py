@@ -27,8 +27,7 @@ from dprelease.documents.metadata import (
 )
 from dprelease.documents.metadata import code_text as plain
 from dprelease.exports.export import PublishedRelease
-from dprelease.exports.sdmx.identifiers import RESERVED, component_id, decode_id
-from dprelease.exports.sdmx.sdmx_cubes import cubes_of
+from dprelease.exports.sdmx.sdmx_cubes import RESERVED, component_id, cubes_of, decode_id
 from dprelease.exports.sdmx_csv import EXPORT, texts_of
 from dprelease.tables import formats
 from tests.exports import full_release

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprelease.exports.sdmx.identifiers import (
+from dprelease.exports.sdmx.sdmx_cubes import (
     RESERVED,
     agency_id,
     code_id,

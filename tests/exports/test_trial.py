@@ -72,7 +72,7 @@ def own_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]
     (tmp_path / "modules/own_export.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path / "modules")
     monkeypatch.setitem(extension_names.FORMATS, "own", "own_export")
-    from dprelease.exports.registry import export_format
+    from dprelease.exports.writer import export_format
 
     yield type(export_format("own"))
     sys.modules.pop("own_export")

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from dprelease.documents.ledger_record import LedgerRecord
 from dprelease.exact import engines
-from dprelease.ledger.chain import READ
+from dprelease.ledger.entries import READ
 from dprelease.ledger.ledger import Ledger
 from dprelease.ledger.store import Store
 from dprelease.release import charging, execute

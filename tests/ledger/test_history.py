@@ -16,7 +16,7 @@ import pytest
 import dprelease
 from dprelease.documents.ledger_record import LedgerRecord
 from dprelease.errors import LedgerError
-from dprelease.ledger.chain import canonical_json_text, entry_digest
+from dprelease.ledger.entries import canonical_json_text, entry_digest
 from dprelease.ledger.history import lock_path
 from dprelease.ledger.ledger import Ledger
 from dprelease.release.accounts import check_recorded_costs

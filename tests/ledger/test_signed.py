@@ -17,7 +17,7 @@ import dprelease
 from dprelease import cli
 from dprelease.errors import LedgerError, SignatureError
 from dprelease.ledger import periods
-from dprelease.ledger.chain import Entry, canonical_json_text, entry_digest, signed_text
+from dprelease.ledger.entries import Entry, canonical_json_text, entry_digest, signed_text
 from dprelease.ledger.ledger import Ledger
 from dprelease.ledger.store import Store
 from dprelease.release.accounts import check_recorded_costs, check_signers

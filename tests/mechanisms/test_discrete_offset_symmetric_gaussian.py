@@ -15,7 +15,7 @@ from dprelease.mechanisms.discrete_offset_symmetric_gaussian import DiscreteOffs
 from dprelease.mechanisms.offset_symmetric_gaussian import OffsetSymmetricGaussian
 from dprelease.numerics import theta
 from dprelease.numerics.balls import ball
-from dprelease.privacy.losses.offset_integers import OffsetIntegerLoss
+from dprelease.privacy.losses.offset_gaussian import OffsetIntegerLoss
 
 RATIOS = [2.0**-10, 0.3, 3.0, 32.0]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dprelease.errors import BudgetError
 from dprelease.mechanisms.asymmetric_laplace import AsymmetricLaplace
 from dprelease.mechanisms.truncated_laplace import TruncatedLaplace
-from dprelease.privacy.losses.truncation import (
+from dprelease.privacy.losses.two_sided_exponential import (
     EndSearch,
     TruncatedLoss,
     other_length,

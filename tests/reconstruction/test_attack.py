@@ -23,8 +23,8 @@ from dprelease.reconstruction.counted_tables import counted_tables
 from dprelease.reconstruction.record_combinations import combinations_of
 from dprelease.reconstruction.swapping import UnmovedRecords, swap_areas
 from dprelease.reconstruction.true_counts import open_rehearsal, true_counts
-from dprelease.rehearsal.draws import Draws
-from dprelease.rehearsal.run import rehearse
+from dprelease.rehearsal.column_values import Draws
+from dprelease.rehearsal.rehearse import write_rehearsal
 from dprelease.schema.load import read_declaration
 from tests.manifest_files import with_digest
 from tests.reconstruction import worlds
@@ -134,7 +134,7 @@ output: out/agree
 def test_attack_on_families_with_levels(tmp_path: Path) -> None:
     """Measurements of tables that agree are attacked; people lack values, and have several rows."""
     declaration = read_declaration(write(tmp_path, LEVELS))
-    made = rehearse(declaration, rows={"visits": 400}, bits=Keyed("levels"))
+    made = write_rehearsal(declaration, rows={"visits": 400}, bits=Keyed("levels"))
     found = attack(
         made, AttackRequest(seconds=100, forms=["exact", "noised"]), bits=Keyed("attack")
     )
@@ -180,7 +180,7 @@ output: out/kinds
 def test_attack_counts_cells_like_the_engine(tmp_path: Path) -> None:
     """Texts with stand-ins, areas, bands, whole numbers, days, truth values; missing ones in all."""
     declaration = read_declaration(write(tmp_path, KINDS))
-    made = rehearse(declaration, rows={"visits": 300, "homes": 50}, bits=Keyed("kinds"))
+    made = write_rehearsal(declaration, rows={"visits": 300, "homes": 50}, bits=Keyed("kinds"))
     found = counted_tables(open_rehearsal(made).families)
     assert {name: why.split()[1] for name, why in found.left_out.items()} == {
         "spent": "has", "adults": "counts", "rooms": "counts",
@@ -369,7 +369,7 @@ def test_swap_partners_are_equally_likely(seed: int) -> None:
 
 def test_attacker_knows_invariants_exactly(tmp_path: Path) -> None:
     declaration = read_declaration(write(tmp_path, EXACT))
-    made = rehearse(declaration, rows={"visits": 300}, bits=Keyed("exact"))
+    made = write_rehearsal(declaration, rows={"visits": 300}, bits=Keyed("exact"))
     found = attack(made, AttackRequest(seconds=100, forms=["noised"]), bits=Keyed("attack"))
     assert "agree_state" in found.tables
     truth = pq.read_table(made / "truth/tables/agree_state.parquet").to_pandas()

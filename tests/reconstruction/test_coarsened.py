@@ -12,7 +12,7 @@ from dprelease.reconstruction.attack import (
     suppress_small_counts,
     suppress_twice,
 )
-from dprelease.rehearsal.draws import Draws
+from dprelease.rehearsal.column_values import Draws
 from tests.replay import Keyed, Replay
 
 COUNTS = np.arange(31)

@@ -31,7 +31,7 @@ from dprelease.reconstruction.programs import (
     likeliest_records,
     record_program,
 )
-from dprelease.rehearsal.draws import Draws
+from dprelease.rehearsal.column_values import Draws
 from tests.reconstruction import worlds
 from tests.replay import Keyed
 

@@ -14,7 +14,7 @@ from dprelease.planning.prepare import prepare
 from dprelease.reconstruction.counted_tables import CountedTables, counted_tables
 from dprelease.reconstruction.programs import Program
 from dprelease.reconstruction.record_combinations import Combinations, combinations_of
-from dprelease.rehearsal.run import rehearse
+from dprelease.rehearsal.rehearse import write_rehearsal
 from dprelease.schema.load import read_declaration
 from tests.replay import Keyed
 
@@ -106,6 +106,8 @@ def rehearsed(
     public.write_text("\n".join(["town,sex,work,age", *rows]) + "\n")
     path = write(folder, marginals, epsilon)
     declaration = read_declaration(path)
-    made = rehearse(declaration, on={"people": public}, bits=Keyed("world"), output=folder / "made")
+    made = write_rehearsal(
+        declaration, on={"people": public}, bits=Keyed("world"), output=folder / "made"
+    )
     assert dprelease.verify(made, rehearsal=True).ok
     return made, public

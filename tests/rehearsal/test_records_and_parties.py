@@ -21,17 +21,14 @@ from dprelease.cli import app
 from dprelease.cli.rehearsal_command import error_table_text
 from dprelease.documents.encoding import canonical, sha256
 from dprelease.documents.party_manifest import FederatedRehearsalManifest
-from dprelease.documents.rehearsal_manifest import ERRORS, FORMATS, NOTE, NOTED
-from dprelease.documents.rehearsal_truth import ColumnErrors
+from dprelease.documents.rehearsal_manifest import ERRORS, FORMATS, NOTE, NOTED, ColumnErrors
 from dprelease.errors import DeclarationError, DpReleaseError
 from dprelease.query.local_records import resolve_records
-from dprelease.rehearsal.party_stand_ins import party_of_unit
-from dprelease.rehearsal.rehearse import Rehearsal
-from dprelease.rehearsal.run import rehearse
-from dprelease.rehearsal.stand_ins import StandIns
+from dprelease.rehearsal.rehearse import Rehearsal, write_rehearsal
+from dprelease.rehearsal.stand_ins import StandIns, party_of_unit
 from dprelease.schema.load import read_declaration
 from dprelease.tables import formats
-from dprelease.verification.manifest_reader import FORMS, read_any_manifest, read_sealed
+from dprelease.verification.manifest_comparison import FORMS, read_any_manifest, read_sealed
 from tests.manifest_files import as_release, with_digest
 from tests.replay import Keyed
 
@@ -84,7 +81,7 @@ def write(folder: Path, kind: str) -> Path:
 
 def made_in(folder: Path, kind: str, rows: int = 300, **asked: Any) -> Path:
     declaration = read_declaration(write(folder, kind))
-    return rehearse(declaration, rows={"people": rows}, bits=Keyed(kind), **asked)
+    return write_rehearsal(declaration, rows={"people": rows}, bits=Keyed(kind), **asked)
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +193,7 @@ def test_noised_and_true_records_have_one_order(tmp_path: Path) -> None:
     """With hardly any noise each record is the true one of its row."""
     path = write(tmp_path, "records")
     path.write_text(RECORDS.replace("epsilon: 6", "epsilon: 100"))
-    folder = rehearse(read_declaration(path), rows={"people": 50}, bits=Keyed("order"))
+    folder = write_rehearsal(read_declaration(path), rows={"people": 50}, bits=Keyed("order"))
     everybody, again = read_truth(folder, "everybody"), read_truth(folder, "again")
     for name in ("city", "insured"):
         assert (everybody[name] == everybody[f"true_{name}"]).all()

@@ -27,13 +27,13 @@ from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
 from dprelease.planning.prepare import prepare
 from dprelease.query.resolve import resolve
-from dprelease.rehearsal.run import rehearse
+from dprelease.rehearsal.rehearse import write_rehearsal
 from dprelease.rehearsal.stand_ins import StandIns
 from dprelease.rehearsal.truth import truths
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.tables import formats
-from dprelease.verification.manifest_reader import FORMS, read_any_manifest, read_sealed
+from dprelease.verification.manifest_comparison import FORMS, read_any_manifest, read_sealed
 from tests.manifest_files import as_release, with_digest
 from tests.rehearsal.build import AGREEING, EXACT, FOUND, write
 from tests.replay import Keyed
@@ -56,13 +56,13 @@ output: out/homes
 @pytest.fixture(scope="module")
 def rehearsal_of_all_aggregates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("everything")
-    return rehearse(read_declaration(write(folder)), bits=Keyed("everything"))
+    return write_rehearsal(read_declaration(write(folder)), bits=Keyed("everything"))
 
 
 @pytest.fixture(scope="module")
 def consistent_rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("agreeing")
-    return rehearse(read_declaration(write(folder, AGREEING)), bits=Keyed("agreeing"))
+    return write_rehearsal(read_declaration(write(folder, AGREEING)), bits=Keyed("agreeing"))
 
 
 def people(folder: Path, table: str = "visits") -> pd.DataFrame:
@@ -117,7 +117,7 @@ def test_truth_has_all_private_keys_without_columns(tmp_path: Path) -> None:
     for query in alone["queries"].values():
         query.pop("columns")
     path = write(tmp_path, json.dumps(alone))
-    folder = rehearse(read_declaration(path), bits=Keyed("found"))
+    folder = write_rehearsal(read_declaration(path), bits=Keyed("found"))
     found, published = truth(folder, "found"), pq.read_table(folder / "found.parquet")
     assert set(found["note"]) == set(people(folder)["note"].dropna())
     assert found[found["is_published"]]["note"].tolist() == published["note"].to_pylist()
@@ -129,7 +129,7 @@ def test_truth_has_all_private_keys_without_columns(tmp_path: Path) -> None:
 )
 def test_truth_has_all_private_keys(tmp_path: Path, mechanism: str) -> None:
     path = write(tmp_path, FOUND.replace("MECHANISM", mechanism))
-    folder = rehearse(read_declaration(path), bits=Keyed("found"))
+    folder = write_rehearsal(read_declaration(path), bits=Keyed("found"))
     found, published = truth(folder, "found"), pq.read_table(folder / "found.parquet")
     visits = people(folder)
     assert set(found["note"]) == set(visits["note"].dropna())
@@ -175,7 +175,7 @@ def test_margins_have_the_stated_coverage(tmp_path: Path) -> None:
         "table: days\nsource: nowhere.csv\ncolumns:\n"
         "  day: {type: date, lower: 2020-01-01, upper: 2024-05-18}\nrehearsal: {rows: 20000}\n"
     )
-    folder = rehearse(read_declaration(path), bits=Keyed("covering"))
+    folder = write_rehearsal(read_declaration(path), bits=Keyed("covering"))
     (told,) = json.loads((folder / ERRORS).read_text())
     assert told["cells"] == 1600
     assert 0.93 < told["covered"] < 0.98
@@ -184,7 +184,7 @@ def test_margins_have_the_stated_coverage(tmp_path: Path) -> None:
 
 
 def test_invariants_equal_the_synthetic_people(tmp_path: Path) -> None:
-    folder = rehearse(read_declaration(write(tmp_path, EXACT)), rows={"visits": 2_000})
+    folder = write_rehearsal(read_declaration(write(tmp_path, EXACT)), rows={"visits": 2_000})
     for name in ("estimates/agree_state", "tables/agree_state", "tables/agree_total"):
         found = truth(folder, name)
         assert found["n"].tolist() == found["true_n"].tolist()
@@ -251,12 +251,12 @@ def test_exact_answers_need_stand_ins(tmp_path: Path) -> None:
 
 def test_rehearsal_charges_no_ledger(tmp_path: Path) -> None:
     path = write(tmp_path)
-    rehearse(read_declaration(path), rows={"visits": 300})
+    write_rehearsal(read_declaration(path), rows={"visits": 300})
     assert not (tmp_path / "ledger.sqlite").exists()
     ledger = Ledger(tmp_path / "ledger.sqlite")
     ledger.open_account(Account("office/visits", "add_remove", "person", None, 0, 1))  # type: ignore[arg-type]
     before = (tmp_path / "ledger.sqlite").read_bytes()
-    folder = rehearse(read_declaration(path), rows={"visits": 300}, overwrite=True)
+    folder = write_rehearsal(read_declaration(path), rows={"visits": 300}, overwrite=True)
     assert (tmp_path / "ledger.sqlite").read_bytes() == before
     assert read_any_manifest(folder).ledger_entry is None
 
@@ -276,7 +276,7 @@ def test_rehearsal_is_no_release(
 
 
 def test_verify_of_a_rehearsal_needs_the_option(tmp_path: Path) -> None:
-    folder = rehearse(read_declaration(write(tmp_path, SMALL)), rows={"homes": 100})
+    folder = write_rehearsal(read_declaration(write(tmp_path, SMALL)), rows={"homes": 100})
     assert [f.code for f in dprelease.verify(folder).findings] == ["DP-VERIFY-019"]
     shown = CliRunner().invoke(app, ["verify", str(folder)])
     assert shown.exit_code == 4
@@ -313,7 +313,7 @@ def write_manifest(folder: Path, record: dict[str, Any]) -> None:
 
 def test_missing_mark_of_a_rehearsal_is_found(tmp_path: Path) -> None:
     """A manifest written anew as a release's, with or without the truth beside it, is found."""
-    folder = rehearse(read_declaration(write(tmp_path, SMALL)), rows={"homes": 100})
+    folder = write_rehearsal(read_declaration(write(tmp_path, SMALL)), rows={"homes": 100})
     record = as_release(json.loads((folder / "manifest.json").read_text()))
     write_manifest(folder, {n: v for n, v in record.items() if n != "digest"})
     codes = {f.code for f in dprelease.verify(folder).findings}
@@ -339,7 +339,7 @@ def test_missing_mark_of_a_rehearsal_is_found(tmp_path: Path) -> None:
     ],
 )
 def test_tampered_truth_is_found(tmp_path: Path, what: str, problem: str) -> None:
-    folder = rehearse(read_declaration(write(tmp_path, SMALL)), rows={"homes": 100})
+    folder = write_rehearsal(read_declaration(write(tmp_path, SMALL)), rows={"homes": 100})
     record = json.loads((folder / "manifest.json").read_text())
     told, name = record["rehearsal"], folder / "truth/rooms.parquet"
     table = pq.read_table(name)
@@ -371,17 +371,17 @@ def test_tampered_truth_is_found(tmp_path: Path, what: str, problem: str) -> Non
 
 def test_rehearsal_replaces_rehearsals_only(tmp_path: Path) -> None:
     declaration = read_declaration(write(tmp_path, SMALL))
-    first = rehearse(declaration, rows={"homes": 10})
+    first = write_rehearsal(declaration, rows={"homes": 10})
     with pytest.raises(OutputError) as caught:
-        rehearse(declaration)
+        write_rehearsal(declaration)
     assert caught.value.code == "DP-OUTPUT-001"
-    again = rehearse(declaration, rows={"homes": 11}, overwrite=True)
+    again = write_rehearsal(declaration, rows={"homes": 11}, overwrite=True)
     assert again == first
     assert len(people(again, "homes")) == 11
     homes = pa.table({"city": ["Bern"], "rooms": [3]})
     folder = run(declaration, frames={"homes": homes})
     with pytest.raises(OutputError) as caught:
-        rehearse(declaration, output=folder, overwrite=True)
+        write_rehearsal(declaration, output=folder, overwrite=True)
     assert caught.value.code == "DP-REHEARSE-004"
     assert dprelease.verify(folder).ok
     run(declaration, frames={"homes": homes}, output=first, overwrite=True)
@@ -396,7 +396,7 @@ def test_sources_matching_rehearsal_files_are_refused(tmp_path: Path) -> None:
         text = table.read_text().replace("nowhere.parquet", pattern)
         table.write_text(text)
         with pytest.raises(OutputError) as caught:
-            rehearse(read_declaration(path))
+            write_rehearsal(read_declaration(path))
         assert caught.value.code == "DP-OUTPUT-012"
         table.write_text(text.replace(pattern, "nowhere.parquet"))
     assert not (tmp_path / "out").exists()

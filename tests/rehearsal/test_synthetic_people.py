@@ -15,10 +15,8 @@ import dprelease
 from dprelease.errors import DpReleaseError
 from dprelease.numerics.entropy import Entropy
 from dprelease.planning.prepare import prepare
-from dprelease.rehearsal.column_values import Literals, parent_areas_first
-from dprelease.rehearsal.draws import Draws
-from dprelease.rehearsal.meeting import literals_in
-from dprelease.rehearsal.people import TableRequest, generate_people
+from dprelease.rehearsal.column_values import Draws, Literals, parent_areas_first
+from dprelease.rehearsal.people import TableRequest, generate_people, literals_in
 from dprelease.rehearsal.stand_ins import StandIns
 from dprelease.schema.load import read_declaration, table_from_mapping
 from dprelease.schema.table import Table

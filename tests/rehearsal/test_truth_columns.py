@@ -9,9 +9,9 @@ import pytest
 
 import dprelease
 from dprelease.documents.metadata import ColumnMetadata, Role, TableMetadata
-from dprelease.documents.rehearsal_truth import truth_columns
-from dprelease.rehearsal.run import rehearse
-from dprelease.report.accuracy.true_errors import TruthFiles
+from dprelease.documents.rehearsal_manifest import truth_columns
+from dprelease.rehearsal.rehearse import write_rehearsal
+from dprelease.report.accuracy.rehearsal_errors import TruthFiles
 from dprelease.schema.load import read_declaration
 from tests.replay import Keyed
 
@@ -63,7 +63,7 @@ def rehearsed(folder: Path, one: str, other: str, key: str, situation: str, answ
     text = RELEASE.replace("ASKED", SITUATIONS[situation].replace("KEY", key))
     text = text.replace("ONE", one).replace("OTHER", other).replace("ANSWER", answer)
     (folder / "release.yaml").write_text(text)
-    return rehearse(read_declaration(folder / "release.yaml"), bits=Keyed("names"))
+    return write_rehearsal(read_declaration(folder / "release.yaml"), bits=Keyed("names"))
 
 
 @pytest.mark.share(0.2)

@@ -123,7 +123,7 @@ def test_piece_sizes_do_not_change_results(
     for held in (pieces, integer_pieces):  # the last default is how many cells a piece may have
         monkeypatch.setattr(held, "__defaults__", (*(held.__defaults__ or ())[:-1], 1))
     monkeypatch.setattr("dprelease.tables.formats.BATCH_ROWS", 3)
-    monkeypatch.setattr("dprelease.postprocess.consistent.published.AT_ONCE", 5)
+    monkeypatch.setattr("dprelease.postprocess.consistent.normal_equations.AT_ONCE", 5)
     monkeypatch.setattr("dprelease.postprocess.consistent.additivity.AT_ONCE", 5)
     monkeypatch.setattr("dprelease.postprocess.consistent.piece_rows.AT_ONCE", 7)
     cut = publish_family(tmp_path / "cut", **CASES[what])

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dprelease import cli
-from dprelease.cli.texts.written_files import disk_space_texts
+from dprelease.cli.texts.plan_parts import disk_space_texts
 from dprelease.errors import OutputError, Place, State
 from dprelease.exact import duckdb
 from dprelease.exact.results import vectors

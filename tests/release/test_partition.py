@@ -21,8 +21,8 @@ import dprelease
 from dprelease.documents.encoding import canonical, sha256_of
 from dprelease.errors import DpReleaseError, Findings
 from dprelease.planning.prepare import prepare
-from dprelease.postprocess.consistent import published as published_module
-from dprelease.postprocess.consistent.published import CellNumbers
+from dprelease.postprocess.consistent import normal_equations as published_module
+from dprelease.postprocess.consistent.normal_equations import CellNumbers
 from dprelease.postprocess.partition import Parts
 from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.tables import formats

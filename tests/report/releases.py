@@ -14,7 +14,7 @@ from dprelease.exports.export import PublishedRelease
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.verification.after_publication.report_writing import _table_metadata
-from dprelease.verification.manifest_reader import read_any_manifest
+from dprelease.verification.manifest_comparison import read_any_manifest
 from tests.replay import Keyed
 
 PEOPLE = """\

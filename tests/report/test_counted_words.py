@@ -27,8 +27,8 @@ KNOWN = {
     "localized_text.py": "a text that is too long has many letters",
     "guarantees.py": "a number that is cut off is long",
     "plan_text.py": "a text that is cut off is long",
-    "verification_text.py": "a release has many noised numbers, or they are listed",
-    "written_files.py": "few files are named",
+    "check_text.py": "a release has many noised numbers, or they are listed",
+    "plan_parts.py": "few files are named",
     "true_records.py": "it is for who develops it",
 }
 """Files in which a number that is always large stands before a noun, and why it is."""

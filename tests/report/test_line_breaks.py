@@ -8,8 +8,7 @@ import pytest
 from markupsafe import Markup
 
 from dprelease.documents.metadata import Metadata
-from dprelease.report.localization import words_in
-from dprelease.report.safe_labels import Names, breakable
+from dprelease.report.localization import Names, breakable, words_in
 
 NAMES = Names(Metadata.__new__(Metadata), "en")  # names alone, of no labels
 

@@ -15,10 +15,9 @@ import pytest
 from dprelease.documents.metadata import About, CodeList, Metadata, TableMetadata
 from dprelease.errors import InternalError
 from dprelease.exports.export import PublishedRelease
-from dprelease.report import rendering as page_module
-from dprelease.report.page import page_of
-from dprelease.report.rendering import MOST_BYTES
-from dprelease.report.source import Checks
+from dprelease.report import page as page_module
+from dprelease.report.facts import Checks
+from dprelease.report.page import MOST_BYTES, page_of
 from dprelease.report.words import en
 from tests import processes
 from tests.report.reading import (

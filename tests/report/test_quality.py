@@ -21,11 +21,10 @@ from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
 from dprelease.planning.plan_charts import spread_labels
 from dprelease.release.runs.pipeline import run
-from dprelease.report.accuracy import totals as totals_module
-from dprelease.report.accuracy.doubtful_numbers import bias_at_zero
+from dprelease.report.accuracy import doubtful_numbers as totals_module
+from dprelease.report.accuracy.doubtful_numbers import bias_at_zero, disagreements
 from dprelease.report.accuracy.quality import ColumnQuality, class_bounds, quality_of, size_class_of
-from dprelease.report.accuracy.totals import disagreements
-from dprelease.report.accuracy.true_errors import TruthFiles, simulated_errors
+from dprelease.report.accuracy.rehearsal_errors import TruthFiles, simulated_errors
 from dprelease.report.facts import ErrorBeforeRun, Facts
 from dprelease.report.localization import round_up_to_three_digits, words_in
 from dprelease.schema.load import read_declaration

@@ -27,7 +27,7 @@ from dprelease.errors import State
 from dprelease.errors.state import ADVICE_IF_PUBLISHED
 from dprelease.exact.duckdb import Engine
 from dprelease.ledger.account import Account
-from dprelease.ledger.chain import READ
+from dprelease.ledger.entries import READ
 from dprelease.ledger.ledger import Ledger
 from dprelease.release import kinds
 from tests.processes import ended

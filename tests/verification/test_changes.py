@@ -18,7 +18,7 @@ from dprelease.cli import app
 from dprelease.errors import QueryError, VerificationError
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.postprocess.margins import difference_width
-from dprelease.verification.after_publication.change_intervals import Estimates, change_between
+from dprelease.verification.after_publication.comparison_errors import Estimates, change_between
 
 SCHEMA = """\
 table: people

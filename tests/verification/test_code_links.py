@@ -22,13 +22,13 @@ from dprelease.numerics.lattice import sample
 from dprelease.postprocess.consistent.family_columns import consistent_columns
 from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.query.quality import CONFIDENCE
-from dprelease.verification.after_publication.change_intervals import (
+from dprelease.verification.after_publication.changes import code_links
+from dprelease.verification.after_publication.comparison_errors import (
     Estimates,
+    JointErrors,
     change_between,
     sum_width,
 )
-from dprelease.verification.after_publication.changes import code_links
-from dprelease.verification.after_publication.joint_errors import JointErrors
 from dprelease.verification.after_publication.release_tables import read_release_tables
 from tests.release.area_family import GROUPED, TOWNS, TREE, publish_family, write_family
 from tests.release.test_groupings import LeastSquares, read_frame

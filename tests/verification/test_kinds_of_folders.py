@@ -11,11 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from dprelease import cli
-from dprelease.rehearsal.run import rehearse
+from dprelease.rehearsal.rehearse import write_rehearsal
 from dprelease.release.run_options import with_party
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
-from dprelease.verification.manifest_reader import FORMS, HELD
+from dprelease.verification.manifest_comparison import FORMS, HELD
 from tests.covering import spread
 from tests.rehearsal import test_records_and_parties
 from tests.release import test_federated, test_local
@@ -61,7 +61,7 @@ def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
                 of = test_records_and_parties
                 return of.made_in(folder, kind.removeprefix("rehearsed_"), 50)
             case "rehearsal":
-                return rehearse(
+                return write_rehearsal(
                     read_declaration(write(folder)), rows={"people": 50}, bits=Keyed(kind)
                 )
         return run(read_declaration(write(folder)), bits=Keyed(kind))

@@ -32,8 +32,7 @@ from dprelease.auditing.stage import AuditedRelease, EngineFailure
 from dprelease.query.expressions.computed_order import with_input_columns
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
-from dprelease.rehearsal.column_values import Literals
-from dprelease.rehearsal.draws import Draws
+from dprelease.rehearsal.column_values import Draws, Literals
 from dprelease.schema.columns import (
     BooleanColumn,
     CategoryColumn,

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from dprelease.auditing.neighbours.counting_rows import RANDOM_UNITS, QueryGroup
 from dprelease.auditing.neighbours.situations import Situation
 from dprelease.auditing.neighbours.stacks import situation_pair
-from dprelease.rehearsal.meeting import join_key_values
-from dprelease.rehearsal.people import generate_public_table
+from dprelease.rehearsal.people import generate_public_table, join_key_values
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -29,8 +29,8 @@ from dprelease.auditing.whole_runs.replayed_run import (
 from dprelease.documents.audit_record import AuditFinding, Canaries
 from dprelease.documents.release_metadata import metadata_of
 from dprelease.errors import LedgerError, OutputError
-from dprelease.exports.export_metadata import aggregate_metadata
-from dprelease.exports.registry import findings as export_findings
+from dprelease.exports.writer import aggregate_metadata
+from dprelease.exports.writer import findings as export_findings
 from dprelease.numerics.rounding import plain_text
 from dprelease.planning.kinds import kind_of
 from dprelease.query.resolve import Query

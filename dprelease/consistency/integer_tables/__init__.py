@@ -6,6 +6,5 @@ least_squares         the children of an area by least squares over all measured
 nearest_tables          the non-negative tables nearest to the estimates, as real numbers
 controlled_rounding     rounded to integers, with small errors in all measured tables
 nested_tables         the fast method: one table after another along a chain of nested tables
-allotment               the nearest integers with a given sum
-transport               the nearest integer tables with given margins
+allotment               the nearest integers with a given sum, or tables with given margins
 """

@@ -10,7 +10,7 @@ always have a solution:
   sums to the parent's part (`allotment` with caps, around the mean of both parts' estimates, exact
   optimum).
 - If each cell is refined into more parts, children are rows, parts are columns, and the margins of
-  both are known (`transport`).
+  both are known (`fit_to_margins`).
 
 Cells that are 0 at the parent are 0 at all areas below it, so structural zeros are set only once,
 at the roots. The finest tables of children sum to the parent's in every cell, and so do all others.
@@ -40,8 +40,7 @@ from numpy.typing import NDArray
 
 from dprelease.consistency.algebra import Table, cell_count
 from dprelease.consistency.fixed_point import Whole, round_half_even, sibling_sums
-from dprelease.consistency.integer_tables.allotment import nearest_integers
-from dprelease.consistency.integer_tables.transport import fit_to_margins
+from dprelease.consistency.integer_tables.allotment import fit_to_margins, nearest_integers
 from dprelease.consistency.structure import Structure
 
 SHARE_BITS = 20

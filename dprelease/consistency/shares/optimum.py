@@ -33,8 +33,7 @@ import numpy as np
 from scipy.optimize import linprog, minimize
 
 from dprelease.consistency.fixed_point import Floats
-from dprelease.consistency.shares.design import Design, Placed
-from dprelease.consistency.shares.shape_variances import Numbers, final_variances, unknown
+from dprelease.consistency.shares.design import Design, Numbers, Placed, final_variances, unknown
 
 # Variances of published cells as functions of the shares, with exact slopes.
 #

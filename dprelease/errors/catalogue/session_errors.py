@@ -1,4 +1,4 @@
-"""Catalogue: use of a pandas session."""
+"""Catalogue: pandas sessions, violated assumptions of this library, and signals."""
 
 from dprelease.errors.catalogue import Template
 
@@ -119,5 +119,28 @@ TEMPLATES: dict[str, Template] = {
     "DP-SESSION-007": Template(
         cause="There is no such neighbouring relation.",
         fix="use one of: {known}.",
+    ),
+}
+
+
+INTERNAL: dict[str, Template] = {
+    "DP-INTERNAL-001": Template(
+        cause="An internal check failed: {check}.",
+        fix="please report this with the release file; no value of the data is needed.",
+    ),
+}
+
+REFUSED: dict[str, Template] = {
+    "DP-SYSTEM-001": Template(
+        cause="The system ran out of a resource that the command needs: {reason}.",
+        fix="free memory, disk space, open files (`ulimit -n`) or threads (`ulimit -u`), or "
+        "provide a temporary folder; then run again.",
+    ),
+}
+
+ENDED: dict[str, Template] = {
+    "DP-SIGNAL-001": Template(
+        cause="The command was ended by {signal}.",
+        fix="run it again when it can finish; whatever the state below reports stays done.",
     ),
 }

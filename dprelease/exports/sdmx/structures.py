@@ -9,14 +9,17 @@ from typing import TypeVar
 
 from dprelease.documents.limit_labels import WORDS
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Texts, code_text
-from dprelease.exports.sdmx.identifiers import (
+from dprelease.exports.sdmx.sdmx_cubes import (
+    CONF_STATUS,
+    OBS_STATUS,
+    Cube,
     agency_id,
     code_id,
     component_id,
+    cubes_of,
     time_period,
     version_of,
 )
-from dprelease.exports.sdmx.sdmx_cubes import CONF_STATUS, OBS_STATUS, Cube, cubes_of
 
 Content = TypeVar("Content")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dprelease.documents.limit_labels import companion_word
 from dprelease.documents.metadata import ROWS_UNIT, Code, ColumnMetadata, Role, code_text
-from dprelease.exports.csv_tables.csv_text import plain_texts
+from dprelease.exports.csv_tables.csv_files import plain_texts
 from dprelease.exports.cubes import NOT_FINITE, suppressed_columns
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.layout import LayoutColumn

@@ -20,8 +20,7 @@ from dprelease.mechanisms.common.variance_bounds import log_concave_variance_bou
 from dprelease.numerics import theta
 from dprelease.numerics.lattice import Flags
 from dprelease.privacy.loss import Floats, PrivacyLoss
-from dprelease.privacy.losses.offset_gaussian import density_at_zero, moments
-from dprelease.privacy.losses.offset_integers import OffsetIntegerLoss
+from dprelease.privacy.losses.offset_gaussian import OffsetIntegerLoss, density_at_zero, moments
 
 TABLE_ERROR = 2.0**-36
 """Bound on the relative error of a tabulated tail probability, with the interval of a word."""

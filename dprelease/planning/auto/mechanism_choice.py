@@ -12,15 +12,16 @@ from dprelease.planning.auto.candidates import (
     Candidate,
     Choice,
     ColumnGroup,
+    ErrorEstimator,
     candidates_of_family,
     cells_of,
     delta_of_each_cell,
     families_of,
     group_key,
+    percent_text,
     varying_parameter,
     with_candidates,
 )
-from dprelease.planning.auto.expected_error import ErrorEstimator, percent_text
 from dprelease.planning.auto.ledger_cost import LedgerCost
 from dprelease.planning.budget_shares import Share
 from dprelease.planning.calibration import Factors, UnscaledNoise

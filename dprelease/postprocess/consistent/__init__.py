@@ -14,6 +14,6 @@
     record            the values of the manifest record
     step              the whole step as a `FamilyStep`, and findings on the declaration
 
-The second check uses other methods: `second_check`, `additivity` and `normal_equations`, on the
-tables read by `published`.
+The second check uses other methods: `second_check`, `additivity` and `normal_equations`, which also
+reads the tables.
 """

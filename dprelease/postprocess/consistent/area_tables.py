@@ -16,11 +16,12 @@ from typing import cast
 import numpy as np
 
 from dprelease.consistency.algebra import Table, spaces_of
-from dprelease.consistency.areas import Area, area_variances
 from dprelease.consistency.expected import ErrorRange, ExpectedError, measured_variances
 from dprelease.consistency.fixed_point import Whole
 from dprelease.consistency.passes import errors_of_gains
 from dprelease.consistency.standard_errors import (
+    Area,
+    area_variances,
     cell_coefficients,
     error_of_cell,
     rounding_error,

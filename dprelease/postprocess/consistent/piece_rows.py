@@ -18,12 +18,13 @@ from dprelease.consistency.estimates import Piece, subtree_estimates
 from dprelease.consistency.family import (
     Cliques,
     IntegerPiece,
+    Intervals,
     integer_tables_of_subtree,
+    intervals,
     table_of_cliques,
 )
 from dprelease.consistency.fixed_point import Whole
 from dprelease.consistency.integer_tables.decisions import Refinement
-from dprelease.consistency.intervals import Intervals, intervals
 from dprelease.consistency.standard_errors import half_widths, standard_errors
 from dprelease.consistency.subtrees import PlacedSubtree
 from dprelease.consistency.variances import Variances

@@ -28,13 +28,17 @@ from dprelease.postprocess.consistent.additivity import spans, unequal_groups, u
 from dprelease.postprocess.consistent.family_columns import FamilyColumn
 from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape, zeros_of
 from dprelease.postprocess.consistent.invariants import contradictions, invariant_tables
-from dprelease.postprocess.consistent.normal_equations import wrong_equations
+from dprelease.postprocess.consistent.normal_equations import (
+    CellNumbers,
+    Files,
+    PublishedColumn,
+    wrong_equations,
+)
 from dprelease.postprocess.consistent.outputs import (
     lowest_estimated_level,
     records_name,
     tables_with_estimates,
 )
-from dprelease.postprocess.consistent.published import CellNumbers, Files, PublishedColumn
 from dprelease.postprocess.consistent.reading import MeasuredColumn, on_lattice
 from dprelease.postprocess.consistent.values import (
     DENSE,

@@ -9,14 +9,19 @@ from markupsafe import Markup
 
 from dprelease.planning.bounded_words import differently_counted
 from dprelease.report.accuracy.doubtful_numbers import (
+    Disagreement,
+    agreeing_queries,
     bias_at_zero,
     impossible_value_sentences,
     weak_table_sentences,
 )
-from dprelease.report.accuracy.quality import ColumnQuality, official_figures
-from dprelease.report.accuracy.sizes import SizeTable, size_tables
-from dprelease.report.accuracy.totals import Disagreement, agreeing_queries
-from dprelease.report.accuracy.true_errors import SimulatedColumn
+from dprelease.report.accuracy.quality import (
+    ColumnQuality,
+    SizeTable,
+    official_figures,
+    size_tables,
+)
+from dprelease.report.accuracy.rehearsal_errors import SimulatedColumn
 from dprelease.report.localization import round_up_to_three_digits, to_three_digits
 from dprelease.report.pictures import PageTable
 from dprelease.report.section_context import Context

@@ -12,8 +12,7 @@ import numpy as np
 from dprelease.documents.metadata import Code, ColumnMetadata, TableMetadata
 from dprelease.numerics.lattice import Floats
 from dprelease.report.accuracy.quality import ColumnQuality, column_quality, to_floats
-from dprelease.report.facts import Facts
-from dprelease.report.source import ReleaseFiles
+from dprelease.report.facts import Facts, ReleaseFiles
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,12 +10,11 @@ from markupsafe import Markup
 
 from dprelease.documents.metadata import Role, TableMetadata
 from dprelease.report.accuracy.quality import ColumnQuality
-from dprelease.report.localization import Words
+from dprelease.report.localization import Names, Words, printable_text
 from dprelease.report.numbers.cells import TableCells
 from dprelease.report.numbers.number_texts import NumberTexts
 from dprelease.report.numbers.numbers_section import ReadTables
 from dprelease.report.pictures import IntervalPicture, interval_picture
-from dprelease.report.safe_labels import Names, printable_text
 from dprelease.report.section_context import Context
 
 

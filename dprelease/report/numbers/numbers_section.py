@@ -10,17 +10,18 @@ from markupsafe import Markup
 from dprelease.documents.metadata import Metadata, TableMetadata
 from dprelease.numerics.lattice import Floats
 from dprelease.query.quality import AT_BOUND, SIGNS
-from dprelease.report.facts import Facts
+from dprelease.report.facts import Facts, ReleaseFiles
 from dprelease.report.numbers.cells import TableCells, all_values, read_cells
 from dprelease.report.numbers.charts import MOST_BARS, Panel
-from dprelease.report.numbers.notes import (
+from dprelease.report.numbers.number_texts import (
+    NumberText,
+    NumberTexts,
     full_range_note,
     limit_note,
     limits_rows,
     negative_note,
     reading_sentences,
 )
-from dprelease.report.numbers.number_texts import NumberText, NumberTexts
 from dprelease.report.numbers.panels import (
     distribution_panel,
     panels_of,
@@ -28,7 +29,6 @@ from dprelease.report.numbers.panels import (
 )
 from dprelease.report.pictures import PageTable
 from dprelease.report.section_context import Context
-from dprelease.report.source import ReleaseFiles
 
 # Choose the tables that a report shows: one picture for each declared table, never all.
 

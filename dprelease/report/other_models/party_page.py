@@ -22,16 +22,21 @@ from dprelease.planning.federated_plan import (
 from dprelease.planning.guarantees import interpretation_of
 from dprelease.planning.plan import PlannedColumn
 from dprelease.query.resolve import Query
-from dprelease.report.facts import Facts, LabelSource, ProtectedUnit, fraction_of_text
-from dprelease.report.localization import Words, round_up_to_three_digits, to_three_digits
-from dprelease.report.other_models.simulated_part import Errors, with_error_section
+from dprelease.report.accuracy.rehearsal_errors import Errors, with_error_section
+from dprelease.report.facts import (
+    Checks,
+    Facts,
+    LabelSource,
+    ProtectedUnit,
+    ReleaseFiles,
+    fraction_of_text,
+)
+from dprelease.report.localization import Names, Words, round_up_to_three_digits, to_three_digits
+from dprelease.report.page import render_page
 from dprelease.report.pictures import PageTable
 from dprelease.report.privacy_section import label_of
 from dprelease.report.provenance_section import LONGEST, ProvenanceSection, provenance_section
-from dprelease.report.rendering import render_page
-from dprelease.report.safe_labels import Names
 from dprelease.report.section_context import Context
-from dprelease.report.source import Checks, ReleaseFiles
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,20 @@ from dprelease.planning.local_plan import LocalColumn
 from dprelease.planning.plan import PlannedColumn
 from dprelease.query.local_records import RecordColumn, Records, resolve_records
 from dprelease.query.resolve import Query
-from dprelease.report.facts import Facts, LabelSource, ProtectedUnit, fraction_of_text
-from dprelease.report.localization import Words, round_up_to_three_digits
+from dprelease.report.accuracy.rehearsal_errors import Errors, with_error_section
+from dprelease.report.facts import (
+    Checks,
+    Facts,
+    LabelSource,
+    ProtectedUnit,
+    ReleaseFiles,
+    fraction_of_text,
+)
+from dprelease.report.localization import Names, Words, printable_text, round_up_to_three_digits
 from dprelease.report.numbers.cells import Number
 from dprelease.report.numbers.charts import Bar, Panel, Scale, mark_of
 from dprelease.report.numbers.number_texts import NumberText
-from dprelease.report.other_models.simulated_part import Errors, with_error_section
+from dprelease.report.page import render_page
 from dprelease.report.pictures import IntervalPicture, PageTable, interval_picture
 from dprelease.report.privacy_section import label_of
 from dprelease.report.provenance_section import (
@@ -31,10 +39,7 @@ from dprelease.report.provenance_section import (
     parameter_text,
     provenance_section,
 )
-from dprelease.report.rendering import render_page
-from dprelease.report.safe_labels import Names, printable_text
 from dprelease.report.section_context import Context
-from dprelease.report.source import Checks, ReleaseFiles
 from dprelease.tables.record_table import Estimate, record_estimates
 
 if TYPE_CHECKING:

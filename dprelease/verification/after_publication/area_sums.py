@@ -29,8 +29,8 @@ from dprelease.postprocess.consistent.area_tables import AreaErrors, AreaSum, ar
 from dprelease.postprocess.consistent.family_columns import FamilyColumn, consistent_columns
 from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape, key_texts
 from dprelease.postprocess.consistent.invariants import contradictions
+from dprelease.postprocess.consistent.normal_equations import PublishedColumn
 from dprelease.postprocess.consistent.outputs import lowest_estimated_level, tables_with_estimates
-from dprelease.postprocess.consistent.published import PublishedColumn
 from dprelease.postprocess.consistent.reading import MeasuredColumn, start_on_lattice
 from dprelease.postprocess.consistent.step import Consistent
 from dprelease.postprocess.consistent.values import wanted_tables

@@ -27,7 +27,7 @@ from dprelease.errors.suggestions import nearest
 from dprelease.numerics.lattice import Floats
 from dprelease.schema.public_values.key_files import DELIMITERS
 from dprelease.system.files import TooLarge, read_file
-from dprelease.verification.after_publication.change_intervals import (
+from dprelease.verification.after_publication.comparison_errors import (
     Change,
     Estimates,
     change_between,

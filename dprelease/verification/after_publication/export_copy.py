@@ -28,9 +28,7 @@ from dprelease.errors import (
 from dprelease.errors.argument_types import checked_arguments
 from dprelease.errors.local_paths import check_paths
 from dprelease.exports.export import PublishedRelease
-from dprelease.exports.export_metadata import aggregate_metadata, record_metadata
-from dprelease.exports.registry import findings
-from dprelease.exports.writer import write_formats
+from dprelease.exports.writer import aggregate_metadata, findings, record_metadata, write_formats
 from dprelease.planning.kinds import CENTRAL, LOCAL
 from dprelease.release.folder import claim_target
 from dprelease.schema.release_parts.extension_names import (
@@ -41,7 +39,7 @@ from dprelease.schema.release_parts.extension_names import (
 )
 from dprelease.system.renaming import rename_new
 from dprelease.verification.central import recorded_columns, recorded_families
-from dprelease.verification.manifest_reader import Rehearsal, read_any_manifest, read_sealed
+from dprelease.verification.manifest_comparison import Rehearsal, read_any_manifest, read_sealed
 from dprelease.verification.report import Report, resolve_declaration
 from dprelease.verification.verify import check_files
 

@@ -23,7 +23,7 @@ from dprelease.release.run_result import PrivacySpent
 from dprelease.system.summaries import Summarized, Summary
 from dprelease.tables import formats
 from dprelease.verification.after_publication.comparable_release import ComparableRelease
-from dprelease.verification.manifest_reader import Rehearsal, read_any_manifest
+from dprelease.verification.manifest_comparison import Rehearsal, read_any_manifest
 from dprelease.verification.report import Report
 from dprelease.verification.verify import verify
 

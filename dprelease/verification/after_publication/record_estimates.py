@@ -20,7 +20,7 @@ from dprelease.query.local_records import RecordColumn, Records, resolve_records
 from dprelease.tables import formats
 from dprelease.tables.record_table import Estimate, record_estimates
 from dprelease.verification.local_release import holds_records
-from dprelease.verification.manifest_reader import read_sealed
+from dprelease.verification.manifest_comparison import read_sealed
 from dprelease.verification.report import rebuild_declaration
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
 from dprelease.tables import formats
 from dprelease.verification.central import recorded_columns, recorded_families
-from dprelease.verification.manifest_reader import read_sealed
+from dprelease.verification.manifest_comparison import read_sealed
 from dprelease.verification.report import Report, resolve_declaration
 
 

@@ -24,14 +24,13 @@ from dprelease.errors.local_paths import check_paths
 from dprelease.exports.export import PublishedRelease
 from dprelease.planning.federated_plan import resolve_federated
 from dprelease.query.local_records import resolve_records
-from dprelease.report.accuracy.true_errors import TruthFiles
-from dprelease.report.facts import Facts
-from dprelease.report.source import Checks
+from dprelease.report.accuracy.rehearsal_errors import TruthFiles
+from dprelease.report.facts import Checks, Facts
 from dprelease.verification.after_publication.export_copy import (
     sidecar_path,
     write_file_atomically,
 )
-from dprelease.verification.manifest_reader import Rehearsal, read_any_manifest
+from dprelease.verification.manifest_comparison import Rehearsal, read_any_manifest
 from dprelease.verification.report import named_audit, rebuild_declaration
 from dprelease.verification.verify import verify
 
@@ -127,7 +126,7 @@ def page_of_folder(
     )
     other = _page_writer(checked_manifest)
     if other is not None:
-        from dprelease.documents.rehearsal_truth import errors_in
+        from dprelease.documents.rehearsal_manifest import errors_in
 
         errors = errors_in(folder) if rehearsed else None
         return other(release, language=language, checks=checks, errors=errors)

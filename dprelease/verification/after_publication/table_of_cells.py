@@ -30,8 +30,11 @@ from dprelease.query.measurement import OutputColumn
 from dprelease.query.post import NO_POST_PROCESSING
 from dprelease.query.quality import CONFIDENCE
 from dprelease.query.resolve import Query
-from dprelease.verification.after_publication.change_intervals import Estimates, sum_width
-from dprelease.verification.after_publication.joint_errors import JointErrors
+from dprelease.verification.after_publication.comparison_errors import (
+    Estimates,
+    JointErrors,
+    sum_width,
+)
 from dprelease.verification.after_publication.release_tables import ReleaseTables
 
 if TYPE_CHECKING:

@@ -23,12 +23,12 @@ from flint import arb, ctx
 from dprelease.numerics.balls import LEAST_FLOAT, ball
 from dprelease.verification.certificate.closed_forms import upper_end
 from dprelease.verification.certificate.kinds import VectorKind
-from dprelease.verification.certificate.loss_bounds import binary_blocks
 from dprelease.verification.certificate.loss_masses import Composer, LossMasses, probability_units
 from dprelease.verification.certificate.neighbour_blocks import (
     SLACK,
     Block,
     BlockOptions,
+    binary_blocks,
     losses_on_grid,
 )
 

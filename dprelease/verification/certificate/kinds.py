@@ -11,7 +11,7 @@ from dprelease.mechanisms import registry
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.privacy.event import Event
 from dprelease.privacy.unit import Sensitivity
-from dprelease.verification.certificate.loss_bounds import ProvenLosses
+from dprelease.verification.certificate.neighbour_blocks import ProvenLosses
 from dprelease.verification.certificate.proven_losses import proven_losses
 
 

@@ -36,8 +36,12 @@ from dprelease.numerics.balls import ball
 from dprelease.privacy.unit import Move, Sensitivity
 from dprelease.verification.certificate.closed_forms import upper_end
 from dprelease.verification.certificate.kinds import VectorKind
-from dprelease.verification.certificate.loss_bounds import ProvenLosses
-from dprelease.verification.certificate.neighbour_blocks import START, Block, BlockOptions
+from dprelease.verification.certificate.neighbour_blocks import (
+    START,
+    Block,
+    BlockOptions,
+    ProvenLosses,
+)
 
 UNSEEN = 35
 """The bounds by h in all cells together cost at most 2 to the power of minus this number."""

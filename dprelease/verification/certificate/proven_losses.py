@@ -18,19 +18,17 @@ from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.mechanisms.selection.selection import Selection
 from dprelease.numerics.balls import ball
 from dprelease.verification.certificate.closed_forms import upper_end
-from dprelease.verification.certificate.loss_bounds import (
-    Known,
-    Moments,
-    ProvenLosses,
-    binary_blocks,
-    unknown_bound,
-)
 from dprelease.verification.certificate.neighbour_blocks import (
     Block,
     BlockOptions,
+    Known,
     MirroredLaw,
+    Moments,
+    ProvenLosses,
     ShiftedLaw,
     Tails,
+    binary_blocks,
+    unknown_bound,
 )
 from dprelease.verification.certificate.offset_weights import (
     LARGEST_SCALE,

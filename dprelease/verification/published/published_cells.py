@@ -38,12 +38,12 @@ from dprelease.verification.published.published_quality import (
     hidden_cells,
     published_reasons,
 )
-from dprelease.verification.published.published_steps import (
+from dprelease.verification.published.recomputed_columns import (
     Steps,
+    follow_from_each_other,
     is_postprocessed,
     values_in_steps,
 )
-from dprelease.verification.published.recomputed_columns import follow_from_each_other
 
 if TYPE_CHECKING:
     import pyarrow as pa

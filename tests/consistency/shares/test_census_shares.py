@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from dprelease.consistency.algebra import subtables
-from dprelease.consistency.shares.design import Design
+from dprelease.consistency.shares.design import Design, Shape
 from dprelease.consistency.shares.optimum import cell_variances
-from dprelease.consistency.shares.shape_variances import Shape
 from dprelease.consistency.shares.targets import CLOSE, least_greatest, least_mean
 from tests.consistency.shares.designs import floats
 

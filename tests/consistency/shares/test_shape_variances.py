@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dprelease.consistency.shares import optimum, shape_variances
+from dprelease.consistency.shares import design, optimum
+from dprelease.consistency.shares.design import Shape, Sources, final_variances
 from dprelease.consistency.shares.optimum import Row, cell_variances, values_and_slopes
-from dprelease.consistency.shares.shape_variances import Shape, Sources, final_variances
 from dprelease.consistency.variances import Variances
 from tests.consistency.families import random_case
 from tests.consistency.shares.designs import all_tables, random_design, skewed_tree
@@ -49,7 +49,7 @@ def families(seeds):
 def compare_with_published(seeds):
     for seed, known, shape in families(seeds):
         sources, precisions = declared(known)
-        lost = shape_variances.unknown(shape, sources)
+        lost = design.unknown(shape, sources)
         found = final_variances(shape, sources, lost, precisions)
         for level, each in enumerate(found):
             each[lost.final[level]] = np.inf
@@ -112,17 +112,17 @@ PLANTED = {
         lambda kept: lambda tree: with_single_leaves(kept(tree)),
     ),
     "half of what comes from above": (
-        shape_variances,
+        design,
         "_final_of_children",
         lambda kept: lambda *a: kept(*a[:-1], a[-1] * 0.5),
     ),
     "an only unknown child taken for one of several": (
-        shape_variances,
+        design,
         "unknown",
         lambda kept: lambda *a: replace(kept(*a), final=kept(*a).below),
     ),
     "exact tables taken for unknown ones": (
-        shape_variances,
+        design,
         "_upward_variances",
         lambda kept: lambda shape, s, *a: kept(shape, Sources(s.measured, s.exact & False), *a),
     ),
@@ -148,7 +148,7 @@ def test_averaged_shape_has_similar_mean_variances():
     sources = Sources(precisions > 0, precisions < 0)
     means = []
     for one in (shape, small):
-        lost = shape_variances.unknown(one, sources)
+        lost = design.unknown(one, sources)
         final = final_variances(one, sources, lost, precisions)
         means.append([(one.fractions(level) @ final[level])[0] for level in range(5)])
     np.testing.assert_allclose(means[1], means[0], rtol=0.1)

@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import minimize
 
 from dprelease.consistency.algebra import cell_count, subtables
-from dprelease.consistency.shares import optimum, shape_variances, targets
+from dprelease.consistency.shares import design, optimum, targets
 from dprelease.consistency.shares.design import Design, NotEstimableError
 from dprelease.consistency.shares.targets import (
     CLOSE,
@@ -333,7 +333,7 @@ PLANTED = {
         lambda kept: lambda self, shares: float(self.at(shares)[0][self.raised].max()),
     ),
     "half of what comes from above": replace_function(
-        shape_variances, "_final_of_children", lambda kept: lambda *a: kept(*a[:-1], a[-1] * 0.5)
+        design, "_final_of_children", lambda kept: lambda *a: kept(*a[:-1], a[-1] * 0.5)
     ),
     "other slopes": replace_function(
         optimum,

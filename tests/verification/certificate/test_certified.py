@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dprelease.cli import app
-from dprelease.cli.texts.verification_text import certificate_text
+from dprelease.cli.texts.check_text import certificate_text
 from dprelease.documents.release_manifest import GuaranteeRecord
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism

@@ -1,4 +1,4 @@
-"""Read the true values of a rehearsal, and compute its errors, by size of the true value."""
+"""Compute and show the errors of a rehearsal, from its true values."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprelease.documents.metadata import Role, TableMetadata
-from dprelease.documents.rehearsal_manifest import TRUTH
-from dprelease.documents.rehearsal_truth import truth_columns
+from dprelease.documents.rehearsal_manifest import TRUTH, truth_columns
 from dprelease.numerics.lattice import Floats
 from dprelease.report.accuracy.quality import (
     ColumnQuality,
@@ -20,11 +19,21 @@ from dprelease.report.accuracy.quality import (
     to_floats,
     zeros_by_class,
 )
-from dprelease.report.source import ReleaseFiles, Truth
+from dprelease.report.facts import ReleaseFiles, Truth
 from dprelease.tables import formats
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+from typing import Any
+
+from markupsafe import Markup
+
+from dprelease.documents.rehearsal_manifest import ColumnErrors
+from dprelease.report.localization import to_three_digits
+from dprelease.report.pictures import PageTable
+from dprelease.report.section_context import Context
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,3 +145,55 @@ def _aligned_batches(
         right = right.slice(size) if size < len(right) else next(other, None)
     if left is not None or right is not None:
         raise ValueError("true tables have the rows of the published ones")
+
+
+Errors = Sequence[ColumnErrors]
+
+NAME = "simulated"
+"""The name of the section."""
+
+
+@dataclass(frozen=True)
+class SimulatedPart:
+    """The content of the section on simulated errors, ready for the page."""
+
+    lead: Markup
+    errors: PageTable
+
+
+def with_error_section(
+    parts: Sequence[str], context: Context, errors: Errors | None, lead: str
+) -> dict[str, Any]:
+    """Return the parts of a page by name; for a rehearsal, with a section on its errors.
+
+    `lead`: the name of the sentence that introduces the errors.
+    """
+    if errors is None:
+        return {"parts": parts}
+    part = SimulatedPart(context.words.say(lead), _error_table(context, errors))
+    return {"parts": (*parts[:-1], NAME, parts[-1]), NAME: part, "rehearsed": True}
+
+
+def _error_table(context: Context, errors: Errors) -> PageTable:
+    """Return the table of expected and true errors of each column, over all its cells."""
+    words, names, rows = context.words, context.names, []
+    for one in errors[: context.most]:
+        rows.append(
+            context.cells(
+                names.name(f"{one.table}.{one.column}"),
+                words.number(one.cells),
+                _number_text(context, one.expected),
+                _number_text(context, one.mean_absolute_error),
+                words.percent(one.covered),
+                _number_text(context, one.bias),
+                context.unit_name(one.unit),
+            )
+        )
+    heads = ["column", "cells", "expected", "found", "covered", "bias", "unit"]
+    caption = words.say("quality.simulated")
+    return PageTable(caption, [words.say(f"simulated.head.{head}") for head in heads], rows)
+
+
+def _number_text(context: Context, value: float | None) -> str:
+    """Return a number with three significant digits; a dash if there is none."""
+    return context.words.number(None if value is None else to_three_digits(value))

@@ -14,7 +14,7 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-from dprelease.cli.sql_shell.shell import is_complete, label
+from dprelease.cli.sql_shell import is_complete, label
 from dprelease.query.sql_functions import FUNCTIONS
 from dprelease.schema.table import Table
 
