@@ -102,14 +102,14 @@ def _write_declaration_files(declaration: Declaration, finding_folder: Path) -> 
     so that all files are inside the folder of the finding. Files with an absolute path are not
     written.
     """
-    names = [PurePosixPath(name) for name in (*declaration.texts, *declaration.kept)]
+    names = [PurePosixPath(name) for name in (*declaration.texts, *declaration.copies)]
     above = max((name.parts.count("..") for name in names), default=0)
     subfolders = PurePosixPath(*["declared"] * above)
     declaration_folder = finding_folder / subfolders
     for name, text in declaration.texts.items():
         if not PurePosixPath(name).is_absolute():
             _make_folders_of(declaration_folder, name).write_text(text, encoding="utf-8")
-    for name, (_, path) in declaration.kept.items():
+    for name, (_, path) in declaration.copies.items():
         if not PurePosixPath(name).is_absolute():
             shutil.copyfile(path, _make_folders_of(declaration_folder, name))
     return subfolders / declaration.document.path.name

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dprelease.cli.releases import ReleaseFile, Set, _known_engine
+from dprelease.cli.releases import ReleaseFile, Set, _check_engine
 from dprelease.cli.reporting import (
     AsJson,
     Wide,
@@ -49,7 +49,7 @@ def audit(
         typer.Option(
             help="The engine that reads the invented rows, instead of the declared one.",
             metavar=f"[{'|'.join(ENGINES)}]",
-            callback=_known_engine,
+            callback=_check_engine,
         ),
     ] = None,
     draws: Annotated[

@@ -91,8 +91,8 @@ def _output_summary(folder: Path, unwritten: list[str]) -> str:
     if not others:
         return words
     return (
-        f"{words} Not written in {', '.join(others)}: beside that page a rehearsal is Parquet "
-        "alone, since no other file could say that it is one."
+        f"{words} Not written in {', '.join(others)}: a rehearsal has only Parquet files and this "
+        "page, because other formats can't be marked as a rehearsal."
     )
 
 

@@ -35,7 +35,7 @@ from dprelease.errors.printable import one_line
 from dprelease.schema.release_parts.extension_names import ENGINES
 
 if TYPE_CHECKING:
-    from dprelease.planning.families.family_errors import AgreedErrors
+    from dprelease.planning.families.family_errors import ConsistentErrors
     from dprelease.planning.plan import Plan
     from dprelease.schema.load import Declaration
 
@@ -164,7 +164,7 @@ def plan(
 def _plan_texts(
     declaration: Declaration,
     planned: Plan,
-    agreement: Sequence[AgreedErrors],
+    agreement: Sequence[ConsistentErrors],
     ledger: Sequence[str],
     wide: bool,
     explain: bool,
@@ -210,7 +210,7 @@ def run(
         typer.Option(
             help="The engine that reads the data, instead of the declared one.",
             metavar=f"[{'|'.join(ENGINES)}]",
-            callback=_known_engine,
+            callback=_check_engine,
         ),
     ] = None,
     party: Annotated[
@@ -223,7 +223,7 @@ def run(
             help="If this declaration is already published there: fail with exit code 5, or skip "
             "the run with exit code 0.",
             metavar="[fail|skip]",
-            callback=_known_policy,
+            callback=_check_policy,
         ),
     ] = "fail",
     source: Sources = None,
@@ -293,14 +293,14 @@ AGAIN_WITHOUT_LEDGER = (
 )
 
 
-def _known_policy(name: str) -> str:
+def _check_policy(name: str) -> str:
     """Return "fail" or "skip"; raise a usage error for anything else."""
     if name not in ("fail", "skip"):
         raise typer.BadParameter(f"{name!r} is not one of 'fail', 'skip'.")
     return name
 
 
-def _known_engine(name: str | None) -> str | None:
+def _check_engine(name: str | None) -> str | None:
     """Return the name of an engine, or None; raise a usage error for an unknown name."""
     if name is not None and name not in ENGINES:
         known = ", ".join(map(repr, ENGINES))

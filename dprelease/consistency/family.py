@@ -32,7 +32,7 @@ from dprelease.consistency.estimates import (
 from dprelease.consistency.fixed_point import Whole
 from dprelease.consistency.integer_tables.decisions import Refinement
 from dprelease.consistency.integer_tables.least_squares import (
-    Measured,
+    LevelPrecisions,
     nearest_children,
     nearest_roots,
 )
@@ -108,7 +108,7 @@ def integer_tables_of_top(
         estimates = _with_separator(variances.structure, how, top.tables[0][how.finest], highest)
         above = Level(variances.structure, how.finest, estimates, alone, alone)
         if how.methods[0] == "least_squares":
-            measured = Measured.of(variances, how, 0, (0, count))
+            measured = LevelPrecisions.of(variances, how, 0, (0, count))
             found = nearest_roots(above, measured, how.chains[0], how.exact[0], ~how.zeros)
         else:
             found = roots(above, how.chains[0], how.exact[0], how.zeros)
@@ -159,7 +159,7 @@ def _refine_piece(
             level = Level(structure, how.finest, estimates, whole[-1][how.finest], families)
             chain, exact = how.chains[here], how.exact[here]
             if how.methods[here] == "least_squares":
-                measured = Measured.of(variances, how, at, own[at], here)
+                measured = LevelPrecisions.of(variances, how, at, own[at], here)
                 integers = nearest_children(level, measured, chain, exact)
             else:
                 integers = children(level, chain, exact, composed=how.composed[here])

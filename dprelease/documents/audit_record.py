@@ -136,22 +136,22 @@ class Audit(Part):
 
 def digest_of_declaration(declaration: Declaration) -> str:
     """Return the SHA-256 of the whole declaration: every text, every file, every variable."""
-    kept = {name: file.sha256 for name, (file, _) in declaration.kept.items()}
+    copies = {name: file.sha256 for name, (file, _) in declaration.copies.items()}
     name = declaration.document.path.name
-    return _digest_of_parts(name, declaration.texts, declaration.variables, kept)
+    return _digest_of_parts(name, declaration.texts, declaration.variables, copies)
 
 
 def digest_of_recorded_declaration(held: DeclarationRecord) -> str:
     """Return the SHA-256 of the declaration in a manifest, as `digest_of_declaration`."""
-    kept = {name: file.sha256 for name, file in held.files.items()}
-    return _digest_of_parts(held.release, held.texts, held.variables, kept)
+    copies = {name: file.sha256 for name, file in held.files.items()}
+    return _digest_of_parts(held.release, held.texts, held.variables, copies)
 
 
 def _digest_of_parts(
-    name: str, texts: Mapping[str, str], variables: Mapping[str, str], kept: Mapping[str, str]
+    name: str, texts: Mapping[str, str], variables: Mapping[str, str], copies: Mapping[str, str]
 ) -> str:
     """Return the SHA-256 of the parts of a declaration, in the encoding of manifests."""
-    parts = {"texts": {**texts}, "variables": {**variables}, "files": {**kept}}
+    parts = {"texts": {**texts}, "variables": {**variables}, "files": {**copies}}
     return digest_of({"release": name, **parts})
 
 

@@ -38,8 +38,8 @@ def read_chosen_limits(declaration: Declaration, folder: Path) -> ChosenLimits:
     held, texts = record.declaration, declaration.texts
     if held.texts != texts or held.variables != declaration.variables:
         raise ValueError("its limits were chosen for a declaration with other texts")
-    if {name: kept.sha256 for name, kept in held.files.items()} != {
-        name: file.sha256 for name, (file, _) in declaration.kept.items()
+    if {name: copy.sha256 for name, copy in held.files.items()} != {
+        name: file.sha256 for name, (file, _) in declaration.copies.items()
     }:
         raise ValueError("its limits were chosen for a declaration with other files")
     if held.replaced_sources != list(declaration.replaced_sources):

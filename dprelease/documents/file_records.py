@@ -17,7 +17,7 @@ from dprelease.query.measurement import OutputColumn
 from dprelease.query.quality import quality_formula
 from dprelease.query.resolve import Query
 from dprelease.schema.document_part import Part
-from dprelease.schema.public_values.large_files import KeptFile
+from dprelease.schema.public_values.large_files import FileCopy
 from dprelease.tables import formats
 
 STEPS_OF_NOISE = "noised integers, in steps: before any post-processing"
@@ -282,7 +282,7 @@ def listed_files(record: Mapping[str, Any]) -> dict[str, str]:
     tables = [one for file in record["files"] for one in _digests_of(file).items()]
     listed = {str(file["name"]): file["sha256"] for file in exported} | dict(tables)
     lists = [
-        KeptFile(str(kept["sha256"]), 0, str(kept["form"]))
+        FileCopy(str(kept["sha256"]), 0, str(kept["form"]))
         for kept in record["declaration"].get("files", {}).values()
     ]
     audit = record["declaration"].get("audit")

@@ -2,7 +2,7 @@
 
 No program that reads releases accepts this format, and the digest covers its name. Each Parquet
 file also states that it belongs to a rehearsal, so no single file can pass as one of a release:
-whoever wanted to make a rehearsal look like a release would have to rewrite every file.
+to make a rehearsal look like a release, somebody would have to rewrite every file.
 """
 
 from __future__ import annotations

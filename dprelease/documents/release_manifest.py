@@ -25,7 +25,7 @@ from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query
 from dprelease.schema.document_part import Part
 from dprelease.schema.load import Declaration
-from dprelease.schema.public_values.large_files import KeptFile
+from dprelease.schema.public_values.large_files import FileCopy
 from dprelease.version import __version__
 
 Variant = Literal["pure", "approximate", "zero_concentrated"]
@@ -40,7 +40,7 @@ class Tool(Part):
     dependencies: dict[str, str]
 
 
-class KeptRecord(Part):
+class FileCopyRecord(Part):
     """A file that the declaration refers to: its form, its digest and its number of bytes."""
 
     form: Literal["csv", "parquet"]
@@ -48,7 +48,7 @@ class KeptRecord(Part):
     size: int
 
 
-class NamedAudit(Part):
+class AuditReference(Part):
     """The outcome of an audit of the declaration, which is published next to the manifest."""
 
     file: Literal["audit.json"]
@@ -69,8 +69,8 @@ class DeclarationRecord(Part):
     texts: dict[str, str]
     sha256: dict[str, str]
     variables: dict[str, str] = Field(default_factory=dict)
-    files: dict[str, KeptRecord] = Field(default_factory=dict)
-    audit: NamedAudit | None = None
+    files: dict[str, FileCopyRecord] = Field(default_factory=dict)
+    audit: AuditReference | None = None
     replaced_sources: list[str] = Field(default_factory=list)
     table_versions: dict[str, Annotated[str, Field(pattern="^[0-9]+$")]] = Field(
         default_factory=dict
@@ -78,10 +78,10 @@ class DeclarationRecord(Part):
     chooses: Literal["limits"] | None = None
 
     @property
-    def kept_files(self) -> dict[str, KeptFile]:
+    def file_copies(self) -> dict[str, FileCopy]:
         """Return the files of the declaration that are not texts, by name."""
         return {
-            name: KeptFile(file.sha256, file.size, file.form) for name, file in self.files.items()
+            name: FileCopy(file.sha256, file.size, file.form) for name, file in self.files.items()
         }
 
 
@@ -308,9 +308,9 @@ def _about_record(declaration: Declaration, metadata: Metadata) -> AboutRecord |
 def declaration_record(declaration: Declaration, *, with_audit: bool = True) -> DeclarationRecord:
     """Return the record of a declaration: its texts, variables, files and audit."""
     texts, audit = dict(declaration.texts), declaration.audit if with_audit else None
-    kept = {
+    copies = {
         name: {"form": file.form, "sha256": file.sha256, "size": file.size}
-        for name, (file, _) in declaration.kept.items()
+        for name, (file, _) in declaration.copies.items()
     }
     return DeclarationRecord.model_validate(
         {
@@ -318,7 +318,7 @@ def declaration_record(declaration: Declaration, *, with_audit: bool = True) -> 
             "texts": texts,
             "sha256": {name: sha256(text.encode()) for name, text in texts.items()},
             "variables": dict(declaration.variables),
-            "files": kept,
+            "files": copies,
             "audit": None if audit is None else {"file": AUDIT, "sha256": sha256(audit)},
             "replaced_sources": list(declaration.replaced_sources),
             "table_versions": {n: str(one) for n, one in declaration.table_versions.items()},

@@ -150,7 +150,7 @@ def refuse_wrong_types(
     for name, value in values.items():
         known = () if name == "frames" else types.get(name, ())
         if known and not any(TYPES[one][1](value) for one in known):
-            wanted = " or ".join(filter(None, (_wanted(one, known) for one in known)))
+            wanted = " or ".join(filter(None, (_type_text(one, known) for one in known)))
             raise wrong_argument(name, words.get(name, wanted), value)
 
 
@@ -175,7 +175,7 @@ def types_in(annotation: str) -> tuple[str, ...]:
     return names if all(name in TYPES for name in names) else ()
 
 
-def _wanted(name: str, known: Sequence[str]) -> str:
+def _type_text(name: str, known: Sequence[str]) -> str:
     """Return the description of a type; a text that may be a path is described by the path."""
     return "" if name == "str" and "Path" in known else TYPES[name][0]
 

@@ -67,8 +67,8 @@ def value_labels_hint(loc: tuple[str | int, ...]) -> str:
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that was probably meant: a synonym, or the most similar one."""
-    names_by_form = {_normalized(candidate): candidate for candidate in known}
-    form = _normalized(name)
+    names_by_form = {_normalize(candidate): candidate for candidate in known}
+    form = _normalize(name)
     meant = (
         candidate
         for candidate, others in SAME.items()
@@ -82,6 +82,6 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
     )
 
 
-def _normalized(name: str) -> str:
+def _normalize(name: str) -> str:
     """Return a name in lower case, with underscores in place of spaces and hyphens."""
     return name.strip().casefold().replace("-", "_").replace(" ", "_")

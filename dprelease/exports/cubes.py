@@ -128,7 +128,7 @@ def _value_indices(column: pa.Array, values: Sequence[Any]) -> Any:
         return column.to_numpy(zero_copy_only=False) - values.start
     places = pc.index_in(column, value_set=pa.array(list(values), type=column.type))
     if places.null_count:
-        raise pa.ArrowInvalid("a key is none of its list")
+        raise pa.ArrowInvalid("a key is not in its list")
     return places.to_numpy(zero_copy_only=False).astype(np.int64)
 
 

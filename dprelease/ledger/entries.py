@@ -307,7 +307,7 @@ def signature_problem(entry: Entry, signers: Signers, at: datetime | None) -> st
         return "it is not signed"
     signature = _valid_signature(text, signed_text(entry))
     if signature is None:
-        return "its signature is none of it"
+        return "its signature does not belong to it"
     verdict = signers.judge(
         signature.public, ENTRIES, at or parse_utc_time(str(entry.body["time"]))
     )

@@ -185,7 +185,7 @@ class State:
     def charges(self, table: str, period: int | None = None) -> Iterator[Mapping[str, Any]]:
         """Yield the charges that count against the budget of a table, or of one of its periods."""
         if (period is None) is not (self.accounts[table].renewal is None):
-            raise ValueError("a budget that renews, and no other, is asked for by a period")
+            raise ValueError("a period is needed exactly for budgets that renew")
         for charge in self.all_charges(table):
             if charge.get("period") == period:
                 yield charge

@@ -57,7 +57,7 @@ class Mechanism(Randomizer):
         Raises ValueError if `parties` is below 1. Raises BudgetError: DP-FED-001 if no such shares
         exist, and DP-MECH-001 if the scale of a share can't be certified.
         """
-        reason = "a sum of such noise is not of its own kind"
+        reason = "a sum of such noise has another distribution"
         raise BudgetError("DP-FED-001", mechanism=self.name, reason=reason)
 
     @property

@@ -177,7 +177,7 @@ class Optimal(SymmetricMechanism):
                 "largest shift",
                 f"at most {LARGEST_SHIFT} steps, but is {shift:,}: declare a `step` for "
                 f"the column that is {coarser:,} times as large (finer lattices gain next to "
-                "nothing), or take the staircase or a truncated Laplace law",
+                "nothing), or use the staircase or a truncated Laplace mechanism",
                 place,
             )
         # Masses reach about scale ln(1 + (e^epsilon - 1) / (2 delta)) steps, with some periods of

@@ -127,7 +127,7 @@ class PartitionSelection(Randomizer):
         close = np.abs(u - p) <= np.maximum(p * FLOAT_ERROR, 2.0**-62)
         for i in np.flatnonzero(close & (units > 0)).tolist():
             selected[i] = self._decide_exactly(int(units[i]), LazyUniform(bits, int(words[i])))
-        # Keys of nobody must never come out, whatever their random word says.
+        # A key without any unit must never be published, for any random word.
         return selected & (units > 0)
 
     def _decide_exactly(self, n: int, uniform: LazyUniform) -> bool:

@@ -136,5 +136,5 @@ def key_threshold(mechanism: Mechanism) -> int:
     # Tails of bounded noise are exactly 0 beyond its end, so a ball decides without an error.
     last = largest_true(can_be_reached, mechanism.half_width(0.9))
     if last is None:
-        raise ValueError("the end of the noise can't be told")
+        raise ValueError("the largest value of the noise can't be computed")
     return last + 1

@@ -14,7 +14,7 @@ import numpy as np
 
 from dprelease.numerics.lattice import Floats
 from dprelease.planning.charts import is_drawn, save_chart
-from dprelease.planning.families.family_errors import agreed_errors, family_margins
+from dprelease.planning.families.family_errors import consistent_errors, family_margins
 from dprelease.planning.notes.published_columns import Limit
 from dprelease.planning.plan import Plan
 from dprelease.privacy.accounting import epsilon_at
@@ -128,7 +128,7 @@ def relative_margins(plan: Plan) -> dict[str, tuple[float, ...]]:
     above `LARGEST_MARGIN`, or depends on values. Exactly published columns are left out.
     """
     margins = {}
-    for column in plan.published(family_margins(agreed_errors(plan))):
+    for column in plan.published(family_margins(consistent_errors(plan))):
         if column.limit is not Limit.NOTHING:
             found = [column.relative_margin(round(rows)) for rows in ROWS]
             margins[column.name] = tuple(x if x <= LARGEST_MARGIN else math.inf for x in found)

@@ -72,7 +72,7 @@ def path_width(mechanism: Mechanism, levels: int, confidence: float) -> int:
     bin_width = -(-(2 * largest_draw + 1) // BINS)
     bins = np.arange(-(-largest_draw // bin_width) + 1)
     bins = np.concatenate((-bins[:0:-1], bins))
-    tails = table_of(mechanism).beyond(np.append(bins - 0.5, bins[-1] + 0.5) * bin_width)
+    tails = table_of(mechanism).probability_above(np.append(bins - 0.5, bins[-1] + 0.5) * bin_width)
     size = 1 << (levels * len(bins)).bit_length()
     probabilities = np.zeros(size)
     # The probability outside all bins is left out, as if these sums exceeded the width.
@@ -121,8 +121,8 @@ def least_rows_inside(aggregate: Quantile, mechanism: Randomizer) -> int:
     """
     odds = float(aggregate.miss / (1 - aggregate.miss))
     # The last factor covers the rounding of floats, so that the number of rows is never too small.
-    beyond = math.log(aggregate.candidates / odds) * mechanism.scale * (1 + 2**-40)
-    return abs(rank_shift(aggregate, mechanism)) - 1 + math.ceil(beyond)
+    distance = math.log(aggregate.candidates / odds) * mechanism.scale * (1 + 2**-40)
+    return abs(rank_shift(aggregate, mechanism)) - 1 + math.ceil(distance)
 
 
 @dataclass(frozen=True, slots=True)

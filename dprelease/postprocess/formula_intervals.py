@@ -66,8 +66,8 @@ class Linear:
             name: self.weights.get(name, Fraction(0)) + factor * other.weights.get(name, 0)
             for name in names
         }
-        kept = {name: weight for name, weight in weights.items() if weight}
-        return Linear(self.constant + factor * other.constant, kept)
+        nonzero = {name: weight for name, weight in weights.items() if weight}
+        return Linear(self.constant + factor * other.constant, nonzero)
 
     def times(self, other: Linear) -> Linear | None:
         """Return the product with another form; None unless one of both is a constant."""
@@ -191,7 +191,7 @@ class FormulaInterval:
         left, right = (self._by_arithmetic(part, numbers, size) for part in formula.parts)
         if formula.operator == "*" and formula.parts[0] == formula.parts[1]:
             return _square(left)
-        return _combined(formula.operator, left, right)
+        return _interval_of_operation(formula.operator, left, right)
 
 
 class _JointNoise:
@@ -246,7 +246,7 @@ def _margin(column: OutputColumn, laws: Laws, confidence: float) -> float:
     return steps * float(column.step or 1)
 
 
-def _combined(name: str, left: Ends, right: Ends) -> Ends:
+def _interval_of_operation(name: str, left: Ends, right: Ends) -> Ends:
     """Return the ends of an operation on two intervals; NaN for a divisor that may be 0."""
     if name == "-":
         return left[0] - right[1], left[1] - right[0]

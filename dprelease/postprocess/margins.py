@@ -108,7 +108,7 @@ def _noise_quantile(over: Mechanism, under: Mechanism, t: float, confidence: flo
 
     def too_narrow(w: float) -> bool:
         """Return whether |K - t M| exceeds w with a probability above 1 - confidence."""
-        outside = k.beyond(w + shift) + 1.0 - k.beyond(shift - w)
+        outside = k.probability_above(w + shift) + 1.0 - k.probability_above(shift - w)
         return bool(outside @ weights > miss)
 
     low, high = 0.0, max(1.0, float(k.places[-1]))

@@ -32,7 +32,7 @@ class NoiseTable:
     nodes: Floats
     weights: Floats
 
-    def beyond(self, x: Floats) -> Floats:
+    def probability_above(self, x: Floats) -> Floats:
         """Return P(K > x)."""
         return np.interp(x, self.places, self.above, left=1.0, right=0.0)
 

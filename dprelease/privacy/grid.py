@@ -89,7 +89,7 @@ class Grid:
         )
         reach = int(LARGEST_LOSS / self.width)
         # Beyond this loss exp would overflow in `delta_curve`.
-        return composed._restricted(-reach, reach)
+        return composed._restrict(-reach, reach)
 
     def with_double_width(self) -> Grid:
         """Return a distribution with twice the width that covers the same pairs of neighbours.
@@ -118,9 +118,9 @@ class Grid:
         above = np.cumsum(self.probabilities[::-1])
         first = self.first + int(np.searchsorted(below, probability, side="right"))
         last = self.last - int(np.searchsorted(above, probability, side="right"))
-        return self._restricted(first, last) if first <= last else self
+        return self._restrict(first, last) if first <= last else self
 
-    def _restricted(self, first: int, last: int) -> Grid:
+    def _restrict(self, first: int, last: int) -> Grid:
         """Return a distribution on the points from `first` to `last` only.
 
         Points above `last` get an infinite loss, and points below `first` get the loss of `first`.

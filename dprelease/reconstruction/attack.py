@@ -60,7 +60,7 @@ from dprelease.reconstruction.true_counts import (
 )
 from dprelease.rehearsal.column_values import Draws
 from dprelease.rehearsal.rehearse import OptionValues
-from dprelease.verification.manifest_comparison import read_sealed
+from dprelease.verification.manifest_comparison import read_manifest_as
 
 ROUNDING_BASE = 5
 """The base to whose multiples counts are rounded."""
@@ -311,7 +311,7 @@ def attack(
     area = None if areas.attribute is None else combinations.attributes[areas.attribute].column
     return AttackOutcome(
         format="dprelease-attack/1",
-        rehearsal=read_sealed(folder, RehearsalManifest).digest,
+        rehearsal=read_manifest_as(folder, RehearsalManifest).digest,
         table=found.table,
         area=area,
         attributes=[

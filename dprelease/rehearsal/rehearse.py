@@ -69,7 +69,7 @@ def requested_rows(declaration: Declaration, options: OptionValues) -> dict[str,
     """
     about_people = [name for name, d in declaration.tables.items() if not d.table.public]
     rows: dict[str, int] = {}
-    for name, written in _named_values(options):
+    for name, written in _values_by_table(options):
         text = written.replace(",", "").replace("_", "")
         known = name is None or name in declaration.tables
         if not known or not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MOST_ROWS:
@@ -93,7 +93,7 @@ def requested_files(declaration: Declaration, options: OptionValues) -> dict[str
     """
     check_paths(options)
     files: dict[str, Path] = {}
-    for name, written in _named_values(options, file_first=True, known=[*declaration.tables]):
+    for name, written in _values_by_table(options, file_first=True, known=[*declaration.tables]):
         about_people = [n for n, d in declaration.tables.items() if not d.table.public]
         problem = ""
         if name is None and len(about_people) != 1:
@@ -111,7 +111,7 @@ def requested_files(declaration: Declaration, options: OptionValues) -> dict[str
     return files
 
 
-def _named_values(
+def _values_by_table(
     options: OptionValues, *, file_first: bool = False, known: Sequence[str] = ()
 ) -> Iterator[tuple[str | None, str]]:
     """Yield the name of the table (None if an option names no table) and the value of each option.

@@ -129,7 +129,7 @@ class Release(Summarized):
         declared = self.declaration
         if folder is not None:
             files = {name: text.encode() for name, text in declared.texts.items()}
-            copies = {name: path for name, (_, path) in declared.kept.items()}
+            copies = {name: path for name, (_, path) in declared.copies.items()}
             _write_new_files(Path(folder), files, copies)
         return declared.texts[declared.document.path.name]
 

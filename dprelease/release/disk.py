@@ -323,14 +323,14 @@ def refuse_full_disk(
     - `needed`: the maximum bytes of the output.
     - `temporary`: the temporary folder, and its maximum bytes; the folder may be on the same disk.
     """
-    asked = [(folder, name, needed)]
+    demands = [(folder, name, needed)]
     if temporary is not None:
         other, more = temporary
         if _disk_number(other) == _disk_number(folder):
-            asked = [(folder, name, needed + more)]
+            demands = [(folder, name, needed + more)]
         else:
-            asked.append((other, one_line(other.name), more))
-    for where, called, most in asked:
+            demands.append((other, one_line(other.name), more))
+    for where, called, most in demands:
         free = free_bytes(where)
         if most > free:
             words = size_text(most), size_text(free)

@@ -36,7 +36,7 @@ from dprelease.release.disk import ROOM, refuse_full_disk, temporary_space
 from dprelease.release.folder import Claim, claim_target
 from dprelease.release.path_conflicts import refuse_own_source
 from dprelease.schema.load import Declaration
-from dprelease.schema.public_values.large_files import KeptFile
+from dprelease.schema.public_values.large_files import FileCopy
 from dprelease.schema.release_parts.limit_choice import ChosenLimits
 from dprelease.signatures.sshsig import MANIFESTS
 from dprelease.system.deferred_signals import defer_signals
@@ -136,7 +136,7 @@ def open_publication(
     written = _refuse_large_manifest(declaration, _draft_with_formats(draft, exports))
     refuse_missing_ledger(declaration, plan)
     target = output or declaration.folder / declaration.spec.output
-    copies = sum(file.size for file, _ in declaration.kept.values())
+    copies = sum(file.size for file, _ in declaration.copies.values())
     with state.add_state_to_errors(), claim_target(target, overwrite, state) as claim:
         check_claimed()
         # Checked before the charge, which a run that fails for lack of space would have spent for
@@ -210,7 +210,7 @@ def copy_declared_files(declaration: Declaration, folder: Path) -> None:
     """
     if declaration.audit is not None:
         (folder / AUDIT).write_bytes(declaration.audit)
-    for name, (file, path) in declaration.kept.items():
+    for name, (file, path) in declaration.copies.items():
         copy = folder / file.copy
         copy.parent.mkdir(exist_ok=True)
         if not _copy_unchanged(path, copy, file):
@@ -225,12 +225,12 @@ def _copy_limits(chosen: ChosenLimits, folder: Path) -> None:
         source, copy = chosen.folder / name, folder / name
         copy.parent.mkdir(exist_ok=True, parents=True)
         size = source.stat().st_size if source.is_file() else 0
-        if not _copy_unchanged(source, copy, KeptFile(digest, size, "")):
+        if not _copy_unchanged(source, copy, FileCopy(digest, size, "")):
             problem = "its files have changed during this run"
             raise OutputError("DP-OUTPUT-023", name=chosen.folder.name, problem=problem)
 
 
-def _copy_unchanged(path: Path, copy: Path, file: KeptFile) -> bool:
+def _copy_unchanged(path: Path, copy: Path, file: FileCopy) -> bool:
     """Copy a file; return whether the copied bytes are the bytes that the declaration read.
 
     At most as many bytes are copied as the declaration read.

@@ -46,7 +46,7 @@ def refuse_own_source(
     """
     target = output or declaration.folder / declaration.spec.output
     names = [name for family in plan.families for name in family.published_names]
-    copies = [file.copy for file, _ in declaration.kept.values()]
+    copies = [file.copy for file, _ in declaration.copies.values()]
     written = [NAME, *map(formats.table_file_name, names), *more, *copies]
     place = Place() if output is not None else declaration.place("output")
     for declared, source in _sources_of(declaration.tables.values()):

@@ -20,8 +20,8 @@ from dprelease.schema.model import (
 )
 from dprelease.schema.public_values.large_files import (
     DEFAULT_ENCODING,
+    FileCopy,
     Find,
-    KeptFile,
     ReadText,
     find_copies,
     relative_finder,
@@ -111,7 +111,7 @@ class Declaration:
     """The key that signs the release's manifest, and its entries in a ledger with signers."""
     audit: bytes | None = field(default=None, repr=False)
     """The result of an audit of the release, which is published with it."""
-    kept: dict[str, tuple[KeptFile, Path]] = field(default_factory=dict)
+    copies: dict[str, tuple[FileCopy, Path]] = field(default_factory=dict)
     """The files that are not in `texts`, by path: their digests, and their locations."""
     replaced_sources: tuple[str, ...] = ()
     """The names of tables whose source has another path in this run than in `texts`, sorted."""
@@ -194,7 +194,7 @@ def declaration_from_texts(
     texts: Mapping[str, str],
     name: str,
     variables: Mapping[str, str] | None = None,
-    copies: Mapping[str, KeptFile] | None = None,
+    copies: Mapping[str, FileCopy] | None = None,
     folder: Path = Path(),
 ) -> Declaration:
     """Return the declaration from the texts in a manifest, and from copies of larger files.
@@ -257,7 +257,9 @@ def _declaration_of_document(
         raise AssertionError("a refused document has findings")
     spec, choices = split_choices(spec, document, tables)
     known = dict(variables.values)
-    return Declaration(spec, document, tables, texts, known, kept=dict(files.kept), choices=choices)
+    return Declaration(
+        spec, document, tables, texts, known, copies=dict(files.copies), choices=choices
+    )
 
 
 def prepare_document(
@@ -315,7 +317,7 @@ def _read_declared(
     _add_unconfirmed_findings(document)
     table = validate(Table, document, files)
     texts.update({str(folder / name): content for name, content in files.texts.items()})
-    included.kept.update({str(folder / name): copy for name, copy in files.kept.items()})
+    included.copies.update({str(folder / name): copy for name, copy in files.copies.items()})
     return Declared(table, document, document.path.parent)
 
 

@@ -17,8 +17,8 @@ from dprelease.schema.field_types import A_MAPPING, refuse, validation_text
 from dprelease.schema.public_values.large_files import (
     DEFAULT_ENCODING,
     LARGEST_TEXT,
+    FileCopy,
     Find,
-    KeptFile,
     LargeFile,
     ReadText,
     find_no_file,
@@ -54,7 +54,7 @@ class Files:
     read: ReadText
     find: Find = find_no_file
     texts: dict[str, str] = field(default_factory=dict)
-    kept: dict[str, tuple[KeptFile, Path]] = field(default_factory=dict)
+    copies: dict[str, tuple[FileCopy, Path]] = field(default_factory=dict)
 
     def text(self, name: str, encoding: str = DEFAULT_ENCODING) -> str:
         """Return the text of a file, whose name is relative to the document's folder."""
@@ -64,7 +64,7 @@ class Files:
     def large_file(self, name: str) -> LargeFile | None:
         """Return a large file, or None for a file whose text is stored in the manifest."""
         found = self.find(name)
-        return None if found is None else LargeFile(name, *found, self.kept)
+        return None if found is None else LargeFile(name, *found, self.copies)
 
 
 LONGEST_QUOTE = 100

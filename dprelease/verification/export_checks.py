@@ -54,13 +54,15 @@ def check_exports(report: Report, metadata: Metadata, record: GuaranteedManifest
     if not record.exports:
         return
     plain_manifest = record.without_exports()
-    beside: dict[str, Sequence[str]] = {PARQUET: record.table_files}
+    published_files: dict[str, Sequence[str]] = {PARQUET: record.table_files}
     try:
         # Never in the folder of the release, which is only read.
         with temporary_folder("dprelease-verify-") as folder:
             for i, held in enumerate(record.exports):
-                release = PublishedRelease(report.path, plain_manifest, metadata, dict(beside))
-                beside[held.format] = [file.name for file in held.files]
+                release = PublishedRelease(
+                    report.path, plain_manifest, metadata, dict(published_files)
+                )
+                published_files[held.format] = [file.name for file in held.files]
                 _check_export(report, release, held, f"{KEY}[{i}]", folder)
                 _copy_published_files(report.path, held, folder)
     except OSError as problem:

@@ -43,8 +43,8 @@ def _period_problem(path: Path, steps: list[Entry], held: LedgerRecord) -> str |
 
 
 UNSIGNED = (
-    "the entries of the ledger are signed by nobody: whoever can write it may have written all of "
-    "them, and these signers vouch for the manifest alone"
+    "no entry of the ledger is signed: anybody who can write the file "
+    "may have written all entries, and these signers vouch only for the manifest"
 )
 
 

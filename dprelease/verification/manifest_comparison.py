@@ -238,13 +238,13 @@ FORMS: dict[str, type[ReleaseManifest]] = {
 
 
 def read_any_manifest(folder: Path) -> AnyManifest:
-    """Return the manifest of a folder, of any known kind; raise the errors of `read_sealed`."""
-    found = read_sealed(folder, *HELD)
+    """Return the manifest of a folder, of any kind; raise the errors of `read_manifest_as`."""
+    found = read_manifest_as(folder, *HELD)
     assert isinstance(found, AnyManifest)
     return found
 
 
-def read_sealed(folder: Path, *models: type[Wanted]) -> Wanted:
+def read_manifest_as(folder: Path, *models: type[Wanted]) -> Wanted:
     """Return the manifest of a folder: canonical bytes with a valid digest, of a known format.
 
     `models` are the models of the expected kinds of manifests.

@@ -62,7 +62,7 @@ from dprelease.tables.summed_messages import (
     sum_messages,
     sums_in_unit,
 )
-from dprelease.verification.manifest_comparison import differences, read_sealed
+from dprelease.verification.manifest_comparison import differences, read_manifest_as
 from dprelease.verification.verify import verify
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _certify(report: Report, record: manifest.PartiesManifest, plan: FederatedPl
     alone = [share.fine_event for share in plan.shares]
     for trust in record.trust:
         if trust.honest == 1:
-            certify_claims(report, trust.guarantee, alone, beside=(SUMS,))
+            certify_claims(report, trust.guarantee, alone, not_covered=(SUMS,))
 
 
 def check_messages(report: Report, described: ReleaseMetadata, queries: Sequence[Query]) -> None:
@@ -296,7 +296,7 @@ def _raise_sum_error(problem: str) -> NoReturn:
 def _read_party_manifest(path: Path) -> FederatedManifest:
     """Return the manifest of a party's messages; raise DP-FED-003 if invalid."""
     try:
-        return read_sealed(path, FederatedManifest)
+        return read_manifest_as(path, FederatedManifest)
     except VerificationError as error:
         code = error.code
     _raise_sum_error(f"{path.name} contains no messages, or changed ones ({code})")
@@ -327,7 +327,7 @@ def _check_parties(records: Sequence[FederatedManifest]) -> None:
     for party, times in given.items():
         if times > 1 or party not in wanted:
             _raise_sum_error(
-                f"party {party} stands there {'twice' if times > 1 else 'and is none'}"
+                f"party {party} is listed twice" if times > 1 else f"there is no party {party}"
             )
     for party in wanted:
         if party not in given:

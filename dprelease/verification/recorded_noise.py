@@ -47,13 +47,13 @@ def is_declared_noise(law: Randomizer, measurement: Measurement) -> bool:
     request = NoiseRequest(measurement, Place())
     try:
         if request.is_auto:
-            kept = law.name in registry.names() and request.options.admits(type(law))
-            kept = kept and math.isfinite(request.options.error(law))
+            allowed = law.name in registry.names() and request.options.admits(type(law))
+            allowed = allowed and math.isfinite(request.options.error(law))
         else:
-            kept = law.name == measurement.mechanism.name and _has_shape(law, request)
+            allowed = law.name == measurement.mechanism.name and _has_shape(law, request)
     except DpReleaseError:
         return False
-    return kept and is_accurate(law, measurement)
+    return allowed and is_accurate(law, measurement)
 
 
 def _has_shape(law: Randomizer, request: NoiseRequest) -> bool:
@@ -104,7 +104,7 @@ def certify_claims(
     guarantee: GuaranteeRecord,
     events: Sequence[Event],
     *,
-    beside: tuple[str, ...] = (),
+    not_covered: tuple[str, ...] = (),
 ) -> None:
     """Prove upper bounds of the claims of a recorded guarantee.
 
@@ -113,7 +113,7 @@ def certify_claims(
 
     - `guarantee`: the guarantee as the manifest records it.
     - `events`: the drawn noise, with the sensitivities that follow from the declaration.
-    - `beside`: other claims, which the certificate does not cover: each gets the finding
+    - `not_covered`: other claims, which the certificate does not cover: each gets the finding
       DP-VERIFY-026.
     """
     from dprelease.verification.certificate.certify import certify, claims_of
@@ -127,7 +127,7 @@ def certify_claims(
     except ValueError:
         report.add_finding("DP-VERIFY-002", "guarantee", problem="a price or a delta can be none")
         return
-    certificate = replace(certify(events, claims, report.opinion), beside=beside)
+    certificate = replace(certify(events, claims, report.opinion), not_covered=not_covered)
     report.certificate = certificate
     for certified in certificate.claims:
         claim = certified.claim
@@ -140,7 +140,7 @@ def certify_claims(
             report.add_finding(
                 "DP-VERIFY-026", "guarantee", **fields, reason=f"it rests on {reason}"
             )
-    for words in beside:
+    for words in not_covered:
         whole = {"claimed": "a sum", "counted": "of several parties"}
         report.add_finding(
             "DP-VERIFY-026", "trust", **whole, reason=f"no certificate is about {words}"

@@ -153,14 +153,14 @@ def _error_problems(report: Report, rebuilt: RebuiltRelease) -> Iterator[str]:
     columns = columns_to_compare(rebuilt.families, rebuilt.plan)
     errors: list[ColumnErrors] = []
     for name, _, _ in published_tables(rebuilt.families):
-        asked = [column for column in columns if column.table == name]
+        compared = [column for column in columns if column.table == name]
         try:
-            beside = formats.PUBLISHED_FORMAT.read(report.path / truth_file(name))
+            truth = formats.PUBLISHED_FORMAT.read(report.path / truth_file(name))
             published = formats.PUBLISHED_FORMAT.read(report.path / formats.table_file_name(name))
-            if not has_true_values(beside, published, asked):
-                yield f"'{truth_file(name)}' is not beside the published table"
+            if not has_true_values(truth, published, compared):
+                yield f"'{truth_file(name)}' lacks rows or columns of the published table"
                 return
-            errors += summarize_errors(asked, beside)
+            errors += summarize_errors(compared, truth)
         except (OSError, KeyError, ValueError, pa.ArrowException):
             yield f"'{truth_file(name)}' has other columns than it should"
             return
@@ -181,16 +181,16 @@ def records_errors(raw: bytes, errors: list[ColumnErrors]) -> bool:
     return same and not any(differences(found, wanted, "errors"))
 
 
-def has_true_values(beside: pa.Table, published: pa.Table, asked: list[ColumnComparison]) -> bool:
+def has_true_values(truth: pa.Table, published: pa.Table, compared: list[ColumnComparison]) -> bool:
     """Return whether a truth file has all published columns and rows, and their true values."""
-    flag = published_flag(asked, published.column_names)
-    if flag in beside.column_names:
+    flag = published_flag(compared, published.column_names)
+    if flag in truth.column_names:
         import pyarrow.compute as pc
 
-        beside = beside.filter(pc.field(flag))
-    same: bool = beside.select(published.column_names).equals(published)
+        truth = truth.filter(pc.field(flag))
+    same: bool = truth.select(published.column_names).equals(published)
     return same and all(
-        {one.true_column, one.rows_column} <= {*beside.column_names} for one in asked
+        {one.true_column, one.rows_column} <= {*truth.column_names} for one in compared
     )
 
 
@@ -216,25 +216,25 @@ def _record_problems(report: Report, plan: LocalPlan) -> Iterator[str]:
     def check_part(part: Records) -> Errors | str:
         """Return the errors of a table of records, or the file that is wrong."""
         columns = plan.of_records(part.name)
-        beside = _read_table(report, truth_file(part.name))
+        truth = _read_table(report, truth_file(part.name))
         published = _read_table(report, part.name)
         names = [column.name for column in part.columns]
         true = [truth_column_names(part).true[name] for name in names]
         types = [published.schema.field(name).type for name in names]
-        if beside.column_names != [*names, *true] or (
-            [beside.schema.field(name).type for name in true] != types
+        if truth.column_names != [*names, *true] or (
+            [truth.schema.field(name).type for name in true] != types
         ):
             raise KeyError(part.name)
-        if not beside.select(names).equals(published):
+        if not truth.select(names).equals(published):
             return truth_file(part.name)
-        told = _read_table(report, truth_file(estimates_table(part)))
-        again = estimates_with_truth(part, columns, beside)
-        same = told.schema.equals(again.schema) and not any(
-            differences(told.to_pylist(), again.to_pylist(), "estimates")
+        recorded = _read_table(report, truth_file(estimates_table(part)))
+        again = estimates_with_truth(part, columns, truth)
+        same = recorded.schema.equals(again.schema) and not any(
+            differences(recorded.to_pylist(), again.to_pylist(), "estimates")
         )
         if not same:
             return truth_file(estimates_table(part))
-        return record_errors(part, columns, beside, told)
+        return record_errors(part, columns, truth, recorded)
 
     yield from _find_problems(report, plan.records, check_part)
 
@@ -276,8 +276,8 @@ def _check_messages(
     plan: FederatedPlan,
 ) -> bool:
     """Return whether the messages of every party and all sums are valid."""
-    told = [file.name for file in rehearsal.messages]
-    if told != [*message_files(queries, plan.parties)]:
+    recorded = [file.name for file in rehearsal.messages]
+    if recorded != [*message_files(queries, plan.parties)]:
         report.add_finding("DP-VERIFY-021", "rehearsal", problem="it lacks messages of a party")
         return False
     wrong = []
@@ -304,16 +304,16 @@ def _sum_problems(report: Report, queries: Sequence[Query], plan: FederatedPlan)
         if not published.equals(sum_table(report.path, query, plan)):
             return formats.table_file_name(query.name)
         columns = sum_comparisons(query, plan)
-        beside = _read_table(report, truth_file(query.name))
-        if has_true_values(beside, published, columns):
-            return summarize_errors(columns, beside)
+        truth = _read_table(report, truth_file(query.name))
+        if has_true_values(truth, published, columns):
+            return summarize_errors(columns, truth)
         return truth_file(query.name)
 
     yield from _find_problems(report, queries, check_part)
 
 
 def _find_problems(
-    report: Report, parts: Sequence[Part], found: Callable[[Part], Errors | str]
+    report: Report, parts: Sequence[Part], check_part: Callable[[Part], Errors | str]
 ) -> Iterator[str]:
     """Yield the problems with the truth files of some tables, and with the recorded errors."""
     import pyarrow as pa
@@ -321,14 +321,14 @@ def _find_problems(
     errors: Errors = []
     for part in parts:
         try:
-            told = found(part)
+            outcome = check_part(part)
         except (OSError, KeyError, ValueError, pa.ArrowException, DpReleaseError):
             yield f"'{truth_file(part.name)}' has other columns than it should"
             return
-        if isinstance(told, str):
-            yield f"'{told}' is not what the tables beside it make of it"
+        if isinstance(outcome, str):
+            yield f"'{outcome}' differs from the result computed from the other tables"
             return
-        errors += told
+        errors += outcome
     if not records_errors((report.path / ERRORS).read_bytes(), errors):
         yield f"'{ERRORS}' has other errors than the tables"
 

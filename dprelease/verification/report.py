@@ -171,7 +171,7 @@ def rebuild_declaration(record: ReleaseManifest, folder: Path) -> Declaration:
     """
     held = record.declaration
     declared = declaration_from_texts(
-        held.texts, held.release, held.variables, held.kept_files, folder
+        held.texts, held.release, held.variables, held.file_copies, folder
     )
     sources = tuple(held.replaced_sources)
     versions = {name: int(version) for name, version in held.table_versions.items()}
@@ -270,7 +270,7 @@ def audit_bytes(record: ReleaseManifest, folder: Path) -> bytes | None:
         return None
 
 
-def named_audit(record: ReleaseManifest, folder: Path) -> Audit | None:
+def referenced_audit(record: ReleaseManifest, folder: Path) -> Audit | None:
     """Return the audit that a verified release names; None if it names no audit."""
     raw = audit_bytes(record, folder)
     return None if raw is None else parse_audit(raw)

@@ -199,8 +199,8 @@ def _block_probabilities(law: Mechanism, move: Move, sign: int, slots: int) -> _
 def _response_blocks(law: RandomizedResponse, times: int) -> _BlockProbabilities:
     """Return the probabilities of three answers: one value, another value, and any other value."""
     with ctx.workprec(128):
-        rest, kept = law.tail(2, True), law.tail(0, False)
-        masses = [kept, law.tail(1, True) - rest, rest]
+        rest, inside = law.tail(2, True), law.tail(0, False)
+        masses = [inside, law.tail(1, True) - rest, rest]
         p = np.array([float(mass.lower()) for mass in masses])
         q = np.array([_rounded_up_float(masses[i]) for i in (1, 0, 2)])
     seen = p > LEAST_MASS
@@ -285,8 +285,8 @@ def _loss_distribution(part: _BlockProbabilities, width: float, half: int) -> PL
 
     endless = ~np.isfinite(part.loss)
     places = np.floor(np.where(endless, 0.0, part.loss) / width)
-    kept = ~endless & (np.abs(places) <= half)
-    masses = np.bincount(places[kept].astype(np.int64) + half, part.p[kept], minlength=1)
+    inside = ~endless & (np.abs(places) <= half)
+    masses = np.bincount(places[inside].astype(np.int64) + half, part.p[inside], minlength=1)
     lowest = int(np.argmax(masses > 0))
     infinite = float(np.sum(part.p[endless]))
     # The last argument asks for an optimistic estimate: dp-accounting also rounds losses down.

@@ -15,7 +15,7 @@ import yaml
 import dprelease
 from dprelease.errors import DpReleaseError
 from dprelease.planning.declaration_findings import load_declaration
-from dprelease.planning.families.family_errors import agreed_errors, family_margins
+from dprelease.planning.families.family_errors import consistent_errors, family_margins
 from dprelease.planning.plan import Plan
 from dprelease.planning.plan_charts import ROWS, relative_margins
 from dprelease.planning.prepare import prepare
@@ -63,7 +63,7 @@ def read_cube(
 def errors_of(declaration: Declaration, plan: Plan, column: str = "n") -> dict[str, dict[str, Any]]:
     return {
         row["table"]: row
-        for one in agreed_errors(plan)
+        for one in consistent_errors(plan)
         if one.agreed.name == column
         for row in one.to_json()
     }
@@ -137,7 +137,7 @@ def test_charts_and_forecasts_use_the_shares(tmp_path: Path) -> None:
     """With the declared noise, both are about the release itself."""
     aimed = read_cube(tmp_path, {"targets": [{"table": ["state"], "weight": 1000}]})
     queries, plan = prepare(aimed)
-    estimates = family_margins(agreed_errors(plan))
+    estimates = family_margins(consistent_errors(plan))
     drawn = {name: values[-1] * round(ROWS[-1]) for name, values in relative_margins(plan).items()}
     assert drawn == pytest.approx({".".join(key): margin for key, margin in estimates.items()})
     own = {c.query.name: c.mean_absolute_error for c in plan.columns}

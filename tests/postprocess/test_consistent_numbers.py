@@ -16,7 +16,7 @@ from dprelease.postprocess.consistent import reading
 from dprelease.postprocess.consistent.family_columns import consistent_columns
 from dprelease.postprocess.consistent.family_shape import Shape
 from dprelease.postprocess.consistent.reading import MeasuredColumn, Slices, on_lattice
-from dprelease.postprocess.consistent.values import wanted_tables
+from dprelease.postprocess.consistent.values import required_tables
 from dprelease.postprocess.families import Family, NoisedTable
 from dprelease.tables.family_tables import step_tables
 from tests.release.area_family import GROUPED, TREE, read_family
@@ -96,7 +96,7 @@ def test_grid_follows_from_the_measurements(draw: str, tmp_path: Path) -> None:
     (column,) = consistent_columns(shape)
     measured = MeasuredColumn(column, noisy_family_tables(family, DRAWS[draw]))
     assert family.step is not None
-    found = on_lattice(measured, wanted_tables(shape, family.step.spec))  # type: ignore[attr-defined]
+    found = on_lattice(measured, required_tables(shape, family.step.spec))  # type: ignore[attr-defined]
     bits = {"people": 20, "a nation": 12, "more than all": 4}[draw]
     assert (found.structure.bits >= bits, measured.cap) == (True, LIMIT), found.structure.bits
     assert found.of is column.variances.of

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from dprelease import cli
 from dprelease.auditing.replayed_words import ReplayedBits
 from dprelease.planning.declaration_findings import load_declaration
-from dprelease.planning.families.family_errors import agreed_errors
+from dprelease.planning.families.family_errors import consistent_errors
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
 from dprelease.rehearsal.integer_errors import integer_table_errors
@@ -55,7 +55,7 @@ def planned(folder: Path, table: dict[str, Any], consistent: object) -> Plan:
 def test_errors_of_large_and_small_integer_cells(tmp_path: Path) -> None:
     """Noise is nearly normal: its mean absolute value is sqrt(2 / pi) standard errors."""
     plan = planned(tmp_path, {"size": 10**9}, {"non_negative": True})
-    (errors,) = agreed_errors(plan)
+    (errors,) = consistent_errors(plan)
     row = next(one for one in errors.to_json() if one["table"] == "kinds_kind_sex")
     expected = math.sqrt(2 / math.pi) * row["estimate"]
     large = integer_table_errors(plan, ReplayedBits("large"))["kinds_kind_sex", "n"]

@@ -28,7 +28,7 @@ from dprelease.rehearsal.rehearse import Rehearsal, write_rehearsal
 from dprelease.rehearsal.stand_ins import StandIns, party_of_unit
 from dprelease.schema.load import read_declaration
 from dprelease.tables import formats
-from dprelease.verification.manifest_comparison import FORMS, read_any_manifest, read_sealed
+from dprelease.verification.manifest_comparison import FORMS, read_any_manifest, read_manifest_as
 from tests.manifest_files import as_release, with_digest
 from tests.replay import Keyed
 
@@ -114,7 +114,7 @@ def test_local_and_federated_rehearsals_are_no_releases(rehearsal_of: Made, kind
     own = type(read_any_manifest(folder))
     for model in {*FORMS.values()} - {own}:
         with pytest.raises(DpReleaseError) as caught:
-            read_sealed(folder, model)
+            read_manifest_as(folder, model)
         assert caught.value.code == "DP-VERIFY-025"
     for path in folder.rglob("*.parquet"):
         assert formats.PUBLISHED_FORMAT.notes(path) == {NOTED.encode(): NOTE.encode()}
@@ -207,7 +207,10 @@ def test_federated_rehearsal_has_true_sums(rehearsal_of: Made) -> None:
     """The sum is that of the messages; what is true of it, of all invented rows together."""
     folder = rehearsal_of("parties")
     people = pq.read_table(folder / "truth/people/people.parquet").to_pandas()
-    table, record = read_truth(folder, "by_city"), read_sealed(folder, FederatedRehearsalManifest)
+    table, record = (
+        read_truth(folder, "by_city"),
+        read_manifest_as(folder, FederatedRehearsalManifest),
+    )
     assert list(table.columns[:5]) == ["city", "n", "n_moe_", "n_moe", "n_moe_moe"]
     rows = people["city"].where(people["city"].isin(["Bern", "Thun", "Wald"]), "Bern")
     counted = rows.value_counts().reindex(table["city"], fill_value=0)

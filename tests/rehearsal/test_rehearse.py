@@ -33,7 +33,7 @@ from dprelease.rehearsal.truth import truths
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.tables import formats
-from dprelease.verification.manifest_comparison import FORMS, read_any_manifest, read_sealed
+from dprelease.verification.manifest_comparison import FORMS, read_any_manifest, read_manifest_as
 from tests.manifest_files import as_release, with_digest
 from tests.rehearsal.build import AGREEING, EXACT, FOUND, write
 from tests.replay import Keyed
@@ -295,7 +295,7 @@ def test_readers_refuse_rehearsals(rehearsal_of_all_aggregates: Path) -> None:
     for model in FORMS.values():
         if model is not RehearsalManifest:
             with pytest.raises(DpReleaseError) as caught:
-                read_sealed(rehearsal_of_all_aggregates, model)
+                read_manifest_as(rehearsal_of_all_aggregates, model)
             assert caught.value.code == "DP-VERIFY-025"
 
 
@@ -330,7 +330,7 @@ def test_missing_mark_of_a_rehearsal_is_found(tmp_path: Path) -> None:
     ("what", "problem"),
     [
         ("errors", "has other errors"),
-        ("beside", "is not beside"),
+        ("beside", "lacks rows or columns"),
         ("no truth", "is not beside"),
         ("words", "description"),
         ("fewer", "is missing, or invalid"),
@@ -411,7 +411,7 @@ def test_rehearsal_on_a_public_file(tmp_path: Path) -> None:
     public.write_text("city,rooms\nBern,1\nBern,2\nWald,9\n")
     done = dprelease.rehearse(path, on=public)
     assert done.tables["rooms"]["true_n"].tolist() == [2, 0, 1]
-    (told,) = read_sealed(done.folder, RehearsalManifest).rehearsal.stand_ins
+    (told,) = read_manifest_as(done.folder, RehearsalManifest).rehearsal.stand_ins
     assert told.to_json() == {
         "table": "homes", "by": "public", "file": "census.csv",
         "sha256": sha256(public.read_bytes()),
@@ -431,7 +431,7 @@ def test_rehearsals_state_what_missing_texts_they_read(tmp_path: Path, public: s
     pd.DataFrame({"city": ["Bern", "NA"], "rooms": [1, 2]}).to_parquet(tmp_path / "census.parquet")
     (tmp_path / "census.csv").write_text("city,rooms\nBern,1\nNA,2\n")
     done = dprelease.rehearse(path, on=None if public is None else tmp_path / public)
-    (treated,) = read_sealed(done.folder, RehearsalManifest).treatments
+    (treated,) = read_manifest_as(done.folder, RehearsalManifest).treatments
     assert ("NA" in treated.rows) == (public == "census.csv")
     report = dprelease.verify(done.folder, rehearsal=True)
     assert report.ok, report.findings

@@ -18,7 +18,7 @@ import dprelease
 from dprelease.consistency.algebra import Table
 from dprelease.consistency.estimates import first_pass
 from dprelease.errors import DpReleaseError, Findings
-from dprelease.planning.families.family_errors import agreed_errors
+from dprelease.planning.families.family_errors import consistent_errors
 from dprelease.planning.prepare import prepare
 from dprelease.postprocess.consistent import area_tables, values
 from dprelease.postprocess.consistent.area_tables import group_errors, leaves_of_groups
@@ -224,7 +224,7 @@ def test_groupings_cost_no_budget(tmp_path: Path) -> None:
     assert plans[0].guarantee == plans[1].guarantee
     measured = [[(c.query.name, c.mechanism) for c in plan.columns] for plan in plans]
     assert measured[0] == measured[1]
-    (planned,) = agreed_errors(plans[0])
+    (planned,) = consistent_errors(plans[0])
     rows = {row["table"]: row for row in planned.to_json()}
     folder = publish_family(tmp_path / "with", **GROUPED, consistent=f"{{{GROUPINGS}}}")
     for name in ("pop_size", "pop_market_sex", "pop_zone_band_sex"):
@@ -243,7 +243,7 @@ def test_measured_groupings_share_the_budget(tmp_path: Path) -> None:
         plan = prepare(
             read_family(tmp_path / name, **tables, consistent=f"{{{GROUPINGS}{targets}}}")
         )[1]
-        (planned,) = agreed_errors(plan)
+        (planned,) = consistent_errors(plan)
         agreed = planned.agreed
         share = {
             one.name: 1 / float(agreed.moments_of(one).variance)

@@ -22,7 +22,7 @@ from dprelease.report.localization import words_in
 from dprelease.report.numbers import cells as cells_module
 from dprelease.report.numbers.cells import Number, read_cells
 from dprelease.report.numbers.charts import MOST_BARS, Scale, class_edges, mark_of, shade_of
-from dprelease.report.numbers.numbers_section import MOST_OF_QUERY, MOST_TABLES, shown_tables
+from dprelease.report.numbers.numbers_section import MOST_OF_QUERY, MOST_TABLES, select_tables
 from dprelease.report.numbers.panels import LARGEST, MOST_PANELS
 from dprelease.report.page import page_of
 from dprelease.schema.load import read_declaration
@@ -50,7 +50,7 @@ def table_rows(article: Element) -> list[list[str]]:
 
 def shown_table_list(release: PublishedRelease) -> list[TableMetadata]:
     """Return the tables that have a part of their own, in the order of the page."""
-    found = shown_tables(release.metadata, Facts(release.record))
+    found = select_tables(release.metadata, Facts(release.record))
     totals = [one for one in found.totals if len(one.values) > 1]
     return [*totals, *(one for _, tables in found.pictured for one in tables)]
 

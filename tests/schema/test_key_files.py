@@ -191,7 +191,7 @@ def no_listed_files(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_release_has_a_copy_of_value_files(form: str, tmp_path: Path) -> None:
     declaration, folder = publish_release(tmp_path, form)
-    ((file, path),) = declaration.kept.values()
+    ((file, path),) = declaration.copies.values()
     record = json.loads((folder / "manifest.json").read_text())
     assert list(record["declaration"]["files"]) == [f"towns.{form}"]
     assert not any("towns" in name for name in record["declaration"]["texts"])
@@ -235,7 +235,7 @@ FORGED: dict[str, tuple[Callable[[Path], object], str]] = {
 @pytest.mark.parametrize("what", FORGED)
 def test_forged_copies_are_found(what: str, tmp_path: Path) -> None:
     declaration, folder = publish_release(tmp_path, "csv")
-    ((file, _),) = declaration.kept.values()
+    ((file, _),) = declaration.copies.values()
     forge, code = FORGED[what]
     forge(folder / file.copy)
     report = dprelease.verify(folder)

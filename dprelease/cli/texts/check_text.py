@@ -154,7 +154,7 @@ def certificate_text(certificate: Certificate) -> str:
     lines += [f"Theorem: {theorem}." for theorem in (*by, *of)]
     rests = {ground: None for claim in certificate.claims for ground in claim.rests_on}
     lines += [f"Not proved: {ground}." for ground in rests]
-    lines += [f"Not covered by the proof: {limitation}." for limitation in certificate.beside]
+    lines += [f"Not covered by the proof: {limitation}." for limitation in certificate.not_covered]
     return "\n".join(lines)
 
 

@@ -11,7 +11,7 @@ from dprelease.cli.texts.text_tables import number_text, table_text
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
-    from dprelease.planning.families.family_errors import AgreedErrors
+    from dprelease.planning.families.family_errors import ConsistentErrors
     from dprelease.planning.plan import Plan
     from dprelease.query.grouping.group_keys import KeySpace
     from dprelease.query.resolve import Query
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 NUMBERS = ("areas", "cells", "measured", "one table", "estimate", "largest", "margin")
 
 
-def family_errors(declaration: Declaration, plan: Plan) -> list[AgreedErrors]:
+def family_errors(declaration: Declaration, plan: Plan) -> list[ConsistentErrors]:
     """Return the expected errors of consistent tables; an empty list if the release has none."""
     consistent = [query.consistent for query in declaration.spec.queries.values()]
     if not any(consistent):
         return []
-    from dprelease.planning.families.family_errors import agreed_errors
+    from dprelease.planning.families.family_errors import consistent_errors
 
-    errors = list(agreed_errors(plan))
+    errors = list(consistent_errors(plan))
     if not any(spec is not None and spec.non_negative for spec in consistent):
         return errors
     from dprelease.auditing.replayed_words import ReplayedBits
@@ -67,7 +67,9 @@ def draw_errors(declaration: Declaration, plan: Plan, path: Path) -> None:
         draw_agreed_errors(plan, path)
 
 
-def standard_error_texts(errors: Sequence[AgreedErrors], plan: Plan, *, wide: bool) -> list[str]:
+def standard_error_texts(
+    errors: Sequence[ConsistentErrors], plan: Plan, *, wide: bool
+) -> list[str]:
     """Return a table of standard errors for each column of consistent tables, and its accuracy."""
     shared = [one_line(f"Shares of the budget: {share}.") for share in plan.shared]
     return [
@@ -77,7 +79,7 @@ def standard_error_texts(errors: Sequence[AgreedErrors], plan: Plan, *, wide: bo
     ]
 
 
-def _method_texts(one: AgreedErrors) -> list[str]:
+def _method_texts(one: ConsistentErrors) -> list[str]:
     """Return sentences on how the integer tables of a column are computed, by method."""
     levels: dict[str, list[str]] = {}
     for record in one.refinement:
@@ -93,7 +95,7 @@ def _method_texts(one: AgreedErrors) -> list[str]:
     ]
 
 
-def _standard_errors_text(one: AgreedErrors, *, wide: bool) -> str:
+def _standard_errors_text(one: ConsistentErrors, *, wide: bool) -> str:
     """Return the standard errors of one column, by table and level, as a table."""
     confidence = f"{100 * float(one.agreed.confidence):g} %"
     more = ("integers",) if one.integers else ()

@@ -64,7 +64,7 @@ def cliques(sizes: tuple[int, ...], tables: Iterable[Table]) -> list[Clique]:
 
     - `sizes`: the number of values of each attribute.
     """
-    found = _maximal(_eliminated(sizes, list(tables)))
+    found = _maximal(_elimination_cliques(sizes, list(tables)))
     first = max(found, key=lambda clique: (cell_count(sizes, clique), clique))
     ordered, waiting = [Clique(first, None)], [one for one in found if one != first]
     while waiting:  # Prim's algorithm: a spanning tree with the largest separators
@@ -81,7 +81,7 @@ def cliques(sizes: tuple[int, ...], tables: Iterable[Table]) -> list[Clique]:
     return ordered
 
 
-def _eliminated(sizes: tuple[int, ...], tables: list[Table]) -> list[Table]:
+def _elimination_cliques(sizes: tuple[int, ...], tables: list[Table]) -> list[Table]:
     """Return the cliques that arise when attributes are eliminated one after another."""
     linked: dict[int, set[int]] = {i: {i} for table in tables for i in table}
     for one, other in itertools.chain.from_iterable(

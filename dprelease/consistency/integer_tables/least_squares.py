@@ -158,7 +158,7 @@ _BATCH_ENTRIES = 1 << 18
 
 
 @dataclass(frozen=True)
-class Measured:
+class LevelPrecisions:
     """How precisely the areas of a level are measured.
 
     - `precisions`: (areas,) for each residual space of the finest table, what `nearest_tables`
@@ -181,7 +181,7 @@ class Measured:
         level: int,
         areas: tuple[int, int],
         whole_level: int | None = None,
-    ) -> Measured:
+    ) -> LevelPrecisions:
         """Return how precisely some areas are measured, there and below.
 
         `level`: in the tree of `variances`, which may be a part of the whole tree, in which the
@@ -228,7 +228,7 @@ def _axes(finest: Table, tables: Sequence[Table]) -> list[Table]:
 
 
 def nearest_children(
-    level: Level, measured: Measured, chain: list[Table], exact: set[Table]
+    level: Level, measured: LevelPrecisions, chain: list[Table], exact: set[Table]
 ) -> Whole:
     """Return the finest integer tables of all children: (children, n_i ...).
 
@@ -274,7 +274,7 @@ def nearest_children(
 
 def nearest_roots(
     level: Level,
-    measured: Measured,
+    measured: LevelPrecisions,
     chain: list[Table],
     exact: set[Table],
     possible: Mask,

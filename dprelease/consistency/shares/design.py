@@ -191,7 +191,7 @@ class Shape:
         roots = np.ones(tree.counts[0])
         return cls(roots, [*tree.parents[:-1], inner], [*copies, fan[inner].astype(np.float64)])
 
-    def averaged(self) -> Shape:
+    def with_average_fans(self) -> Shape:
         """Return the shape of a tree in which all areas of a level have equally many children.
 
         At least one each: where some have none, their number is not that of the tree.

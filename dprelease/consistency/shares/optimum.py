@@ -199,9 +199,9 @@ def best_shares(design: Design, aim: Aim) -> tuple[EvaluatedShares, float]:
     """
     start = np.full(len(design.items), 1 / len(design.items))
     if design.shape.size > _LARGE_TREE:
-        averaged = replace(design, areas=design.shape.averaged())
-        if np.isfinite(evaluate_shares(averaged, aim, start).merit):
-            start = best_shares(averaged, aim)[0].shares
+        with_average_fans = replace(design, areas=design.shape.with_average_fans())
+        if np.isfinite(evaluate_shares(with_average_fans, aim, start).merit):
+            start = best_shares(with_average_fans, aim)[0].shares
     rows = [Row(placed, MEAN) for placed in aim.weights]
     best = here = evaluate_shares(design, aim, start)
     bound = 0.0

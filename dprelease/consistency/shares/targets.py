@@ -210,8 +210,8 @@ def _round_shares(design: Design, aim: Aim, best: EvaluatedShares, bound: float)
     for digits in _BINARY_DIGITS:
         shares = _round_to_binary_digits(best.shares, digits)
         here = evaluate_shares(design, aim, shares)
-        kept = here.greatest <= 1 or not aim.weights
-        if kept and here.merit <= bound * (1 + CLOSE):
+        in_bound = here.greatest <= 1 or not aim.weights
+        if in_bound and here.merit <= bound * (1 + CLOSE):
             break
     return shares
 

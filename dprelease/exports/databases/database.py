@@ -276,7 +276,7 @@ class SQLiteFile(Database):
         insert = f"INSERT INTO {self.qualified(name)} VALUES ({marks})"
         with _refusals():
             for batch in rows:
-                values = zip(*(_stored(column) for column in batch.columns), strict=True)
+                values = zip(*(_sqlite_values(column) for column in batch.columns), strict=True)
                 self._link.executemany(insert, values)
 
     def commit(self) -> None:
@@ -297,7 +297,7 @@ def _type_name(type_: pa.DataType) -> str:
     return "REAL" if pa.types.is_floating(type_) else "TEXT"
 
 
-def _stored(column: pa.Array) -> list[Any]:
+def _sqlite_values(column: pa.Array) -> list[Any]:
     """Return the values of a column as SQLite stores them."""
     import pyarrow as pa
 

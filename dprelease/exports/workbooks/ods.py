@@ -147,11 +147,11 @@ class OpenDocumentBook(Book):
 
     def close(self) -> None:
         """Close the temporary files of rows."""
-        for sheet in self._filled:
+        for sheet in self._existing_sheets:
             sheet.rows.close()
 
     @property
-    def _filled(self) -> list[OpenDocumentSheet]:
+    def _existing_sheets(self) -> list[OpenDocumentSheet]:
         return [sheet for sheet in self._sheets.values() if sheet is not None]
 
     def _content(self) -> Iterator[str]:
@@ -159,7 +159,7 @@ class OpenDocumentBook(Book):
         yield f'{HEAD}<office:document-content {NAMESPACES} office:version="1.3">'
         yield "<office:automatic-styles>"
         yield '<style:style style:name="ta" style:family="table" style:master-page-name="Default"/>'
-        for width in sorted({width for sheet in self._filled for width in sheet.widths}):
+        for width in sorted({width for sheet in self._existing_sheets for width in sheet.widths}):
             yield (
                 f'<style:style style:name="co{width}" style:family="table-column">'
                 "<style:table-column-properties "
@@ -168,10 +168,10 @@ class OpenDocumentBook(Book):
         for look, name in self._looks.items():
             yield from _cell_style(look, name)
         yield "</office:automatic-styles><office:body><office:spreadsheet>"
-        for sheet in self._filled:
+        for sheet in self._existing_sheets:
             yield from sheet.pieces()
         yield "<table:database-ranges>"
-        for i, sheet in enumerate(self._filled, 1):
+        for i, sheet in enumerate(self._existing_sheets, 1):
             if sheet.table is not None:
                 yield (
                     f'<table:database-range table:name="Table_{i}"'
@@ -202,7 +202,7 @@ class OpenDocumentBook(Book):
         yield '<config:config-item-set config:name="ooo:view-settings">'
         yield '<config:config-item-map-indexed config:name="Views"><config:config-item-map-entry>'
         yield '<config:config-item-map-named config:name="Tables">'
-        for sheet in self._filled:
+        for sheet in self._existing_sheets:
             if sheet.frozen is not None:
                 columns, rows = sheet.frozen
                 items = {

@@ -127,7 +127,7 @@ class SheetTable:
             for batch in self.layouts[0].batches(release):
                 yield batch.select(names)
             return
-        yield from self._merged(release).select(names).to_batches()
+        yield from self._merge_tables(release).select(names).to_batches()
 
     def first_rows(self, batch: pa.RecordBatch) -> dict[str, int]:
         """Return the first row of each table in a batch, by name of the table.
@@ -143,7 +143,7 @@ class SheetTable:
             left &= ~own
         return found
 
-    def _merged(self, release: PublishedRelease) -> pa.Table:
+    def _merge_tables(self, release: PublishedRelease) -> pa.Table:
         """Return the rows of all tables in the order of their keys, with the areas above areas."""
         import pyarrow as pa
 

@@ -183,7 +183,7 @@ def write_sheets(
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenTable:
+class SheetContents:
     """What a written sheet has: quality codes, and the row of each table's first row by name."""
 
     seen: Set[str]
@@ -216,7 +216,7 @@ def _contents_of_sheet(
     name: str,
     title: str,
     sheet: SheetTable,
-    written: WrittenTable,
+    written: SheetContents,
     release: PublishedRelease,
     words: WorkbookWords,
 ) -> Iterator[tuple[SheetLink, str, str]]:
@@ -257,7 +257,7 @@ def _write_table(
     release: PublishedRelease,
     words: WorkbookWords,
     facts: Facts,
-) -> WrittenTable:
+) -> SheetContents:
     """Write a sheet, row by row; below it, how to read it. `named`: its name, title and note."""
     name, title, note = named
     table = sheets[name]
@@ -282,7 +282,7 @@ def _write_table(
         sheet.add_lines(text)
     for column, text in dict.fromkeys(_table_notes(table, release, words)):
         sheet.add_lines(f"{column}: {text}" if column else text)
-    return WrittenTable(cells.seen, {name: first + row for name, row in cells.starts.items()})
+    return SheetContents(cells.seen, {name: first + row for name, row in cells.starts.items()})
 
 
 def _note_rows(

@@ -148,7 +148,7 @@ def _label_marks(axes: Axes, y: float, row: ExpectedError, step: float) -> tuple
 
 
 @dataclass(frozen=True, slots=True)
-class AgreedErrors:
+class ConsistentErrors:
     """The expected errors of one column of consistent tables, with a row for each table.
 
     `refinement`: how integer tables are computed, if there are any. `integers`: by table, their
@@ -195,7 +195,7 @@ def _standard_error(variance: float | None, step: float) -> float | None:
     return None if variance is None else float(variance**0.5 * step)
 
 
-def agreed_errors(plan: Plan) -> Iterator[AgreedErrors]:
+def consistent_errors(plan: Plan) -> Iterator[ConsistentErrors]:
     """Yield the expected errors of all columns in consistent tables, without opening data.
 
     In the JSON values, `measured` is the standard error of the noise of a cell, `one_table` the
@@ -223,7 +223,7 @@ def agreed_errors(plan: Plan) -> Iterator[AgreedErrors]:
             rows += expected_group_errors(agreed)
             has_integers = family.step.spec.non_negative and agreed.is_shown
             how = refinement_records(agreed, family.step.spec) if has_integers else []
-            yield AgreedErrors(family.name, agreed, tuple(rows), tuple(how))
+            yield ConsistentErrors(family.name, agreed, tuple(rows), tuple(how))
 
 
 def _level_names(shape: Shape) -> tuple[str, ...]:
@@ -231,7 +231,7 @@ def _level_names(shape: Shape) -> tuple[str, ...]:
     return (*shape.levels, *(key.column for key in shape.groupings))
 
 
-def family_margins(errors: Iterable[AgreedErrors]) -> dict[tuple[str, str], float]:
+def family_margins(errors: Iterable[ConsistentErrors]) -> dict[tuple[str, str], float]:
     """Return the largest margin of each column of consistent tables, by table and column."""
     rows = [row for one in errors for row in one.to_json()]
     return {(row["table"], row["column"]): row["margin"] for row in rows if row["margin"]}
@@ -242,7 +242,7 @@ def draw_agreed_errors(plan: Plan, path: Path) -> None:
 
     Raises OutputError: DP-OUTPUT-002 if a chart can't be written.
     """
-    for errors in agreed_errors(plan):
+    for errors in consistent_errors(plan):
         target = path.with_name(f"{path.stem}_{errors.family}_{errors.agreed.name}{path.suffix}")
         shape = errors.agreed.shape
         tables = {

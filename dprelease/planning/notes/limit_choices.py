@@ -313,10 +313,10 @@ def _noise_of_families(plan: Plan, names: set[str]) -> dict[str, ColumnNoise]:
     """Return the largest margin of each column of consistent tables; empty if there are none."""
     if not any(query.finest is not None and query.name in names for query in plan.queries):
         return {}
-    from dprelease.planning.families.family_errors import agreed_errors  # slow to import
+    from dprelease.planning.families.family_errors import consistent_errors  # slow to import
 
     found = {}
-    for errors in agreed_errors(plan):
+    for errors in consistent_errors(plan):
         if errors.agreed.shape.placed[0].name in names:
             largest = max((row.margin.greatest for row in errors.rows), default=0.0)
             found[f"{errors.family}.{errors.agreed.name}"] = ColumnNoise(

@@ -126,7 +126,7 @@ class FamilyColumn:
         """Return the moments of the noise of a measured table; errors as in `noise_moments`."""
         moments = self.mechanism_of(placed.table).variance_bound_and_mean
         if moments is None:
-            raise TypeError("a law without a variance has no weight")
+            raise TypeError("noise without a variance has no weight")
         return NoiseMoments(*moments)
 
     @cached_property

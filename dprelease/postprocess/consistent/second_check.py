@@ -44,7 +44,7 @@ from dprelease.postprocess.consistent.values import (
     DENSE,
     MOST_RECORDS,
     refinements_of,
-    wanted_tables,
+    required_tables,
 )
 from dprelease.postprocess.families import NoisedTable
 from dprelease.schema.release_parts.consistent import ConsistentSpec
@@ -309,7 +309,7 @@ def second_check(
     shape = columns[0].shape
     for column in (one for one in columns if one.is_shown):
         measured = MeasuredColumn(column, noised)
-        wanted = wanted_tables(shape, spec)
+        wanted = required_tables(shape, spec)
         wrong = list(contradictions(measured, non_negative=spec.non_negative))
         yield from wrong
         variances = on_lattice(measured, wanted, sound=not wrong)

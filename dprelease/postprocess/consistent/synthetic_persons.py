@@ -43,8 +43,8 @@ def persons_of_areas(
         for table, separator in others:
             shared = separator or ()
             joined = _values(cliques[table][area], table, sizes)
-            mine = _ranked(known[:, list(shared)])
-            theirs = _ranked(joined[:, [table.index(i) for i in shared]], spread=True)
+            mine = _rank(known[:, list(shared)])
+            theirs = _rank(joined[:, [table.index(i) for i in shared]], spread=True)
             for axis, i in enumerate(table):
                 if i not in shared:
                     known[mine, i] = joined[theirs, axis]
@@ -68,7 +68,7 @@ def _values(counts: Whole, table: Table, sizes: Sequence[int]) -> Whole:
     return np.stack(values, axis=1) if shape else np.zeros((len(cells), 0), np.int64)
 
 
-def _ranked(shared: Whole, *, spread: bool = False) -> Whole:
+def _rank(shared: Whole, *, spread: bool = False) -> Whole:
     """Return the order of persons by their shared values; within these as they are, or spread."""
     count = len(shared)
     within = np.arange(count, dtype=np.uint64)

@@ -65,7 +65,7 @@ def is_dense(placed: PlacedTable) -> bool:
     return placed.table.query.keys.size <= DENSE
 
 
-def wanted_tables(shape: Shape, spec: ConsistentSpec) -> list[list[Table]]:
+def required_tables(shape: Shape, spec: ConsistentSpec) -> list[list[Table]]:
     """Return for each level the tables with required estimates.
 
     Integer tables need those of all cliques, of which published tables are sums.
@@ -131,7 +131,7 @@ def family_values(
     shape = columns[0].shape
     if sum(one.table.query.keys.size for one in shape.placed) < FEW:
         spread = map
-    wanted = wanted_tables(shape, spec)
+    wanted = required_tables(shape, spec)
     started = [_ColumnProgress.of(column, spec, noised, wanted, spread) for column in columns]
     never = zeros_of(shape, spec.zeros)
     maker = RowMaker(

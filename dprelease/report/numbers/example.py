@@ -13,7 +13,7 @@ from dprelease.report.accuracy.quality import ColumnQuality
 from dprelease.report.localization import Names, Words, printable_text
 from dprelease.report.numbers.cells import TableCells
 from dprelease.report.numbers.number_texts import NumberTexts
-from dprelease.report.numbers.numbers_section import ReadTables
+from dprelease.report.numbers.numbers_section import TableValues
 from dprelease.report.pictures import IntervalPicture, interval_picture
 from dprelease.report.section_context import Context
 
@@ -37,7 +37,7 @@ class _ExampleCell:
     ends: tuple[float, float]
 
 
-def example_of(context: Context, read: ReadTables) -> Example:
+def example_of(context: Context, read: TableValues) -> Example:
     """Return the middle cell of the first column with margins in the tables that a page shows."""
     facts, words, names = context.facts, context.words, context.names
     cell = next(_example_cells(context, read), None)
@@ -95,7 +95,7 @@ def _cell_position_text(
     return words.say("margin.cell", table=title, cell=Markup(", ").join(parts))
 
 
-def _example_cells(context: Context, read: ReadTables) -> Iterator[_ExampleCell]:
+def _example_cells(context: Context, read: TableValues) -> Iterator[_ExampleCell]:
     """Yield the middle cell of columns with margins, good examples first."""
     places = [
         (cells, place)

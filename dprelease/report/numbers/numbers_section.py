@@ -46,7 +46,7 @@ STAGES = ("tables", "", "estimates")
 
 
 @dataclass(frozen=True)
-class ShownTables:
+class TableSelection:
     """The tables of a release for a report.
 
     `totals`: tables without keys, for key figures. `pictured`: tables with pictures, by query.
@@ -58,7 +58,7 @@ class ShownTables:
     others: list[TableMetadata]
 
 
-def shown_tables(metadata: Metadata, facts: Facts) -> ShownTables:
+def select_tables(metadata: Metadata, facts: Facts) -> TableSelection:
     """Return which tables of a release are shown, and how."""
     by_query = list(_tables_by_query(metadata, facts))
     totals = [one for _, tables in by_query for one in tables if not one.keys]
@@ -68,7 +68,7 @@ def shown_tables(metadata: Metadata, facts: Facts) -> ShownTables:
     pictured = [(name, _readable(tables, most)) for name, tables in keyed[:MOST_TABLES]]
     shown = {one.name for _, tables in pictured for one in tables} | {one.name for one in totals}
     others = [one for one in metadata.tables_for_readers if one.name not in shown]
-    return ShownTables(totals, pictured, others)
+    return TableSelection(totals, pictured, others)
 
 
 def _tables_by_query(metadata: Metadata, facts: Facts) -> Iterator[tuple[str, list[TableMetadata]]]:
@@ -119,10 +119,10 @@ LISTED = 60
 
 
 @dataclass(frozen=True)
-class ReadTables:
+class TableValues:
     """The cells of the shown tables by name, and all values of columns whose rows are not drawn."""
 
-    shown: ShownTables
+    shown: TableSelection
     cells: Mapping[str, TableCells]
     values: Mapping[str, Floats] = field(default_factory=dict)
 
@@ -138,7 +138,7 @@ class KeyFigure:
 
 
 @dataclass(frozen=True)
-class ShownTable:
+class TableSection:
     """One table of the page: its title, its notes, its pictures and its rows.
 
     `bounded`: the note below the pictures that limits keep its numbers from adding up, or nothing.
@@ -163,15 +163,15 @@ class NumbersSection:
     reading: list[Markup]
     figures: list[KeyFigure]
     bounded: list[Markup]
-    tables: list[ShownTable]
+    tables: list[TableSection]
     classes: list[tuple[str, str, Markup]]
     others: list[Markup]
     more: int
 
 
-def read_tables(release: ReleaseFiles, facts: Facts) -> ReadTables:
+def read_tables(release: ReleaseFiles, facts: Facts) -> TableValues:
     """Return the cells of the tables that a report shows."""
-    shown = shown_tables(release.metadata, facts)
+    shown = select_tables(release.metadata, facts)
     tables = [*shown.totals, *(one for _, tables in shown.pictured for one in tables)]
     cells = {one.name: read_cells(release, facts, one, MOST_READ) for one in tables}
     values = {}
@@ -179,14 +179,14 @@ def read_tables(release: ReleaseFiles, facts: Facts) -> ReadTables:
         if len(table.keys) == 1 and (table.rows or 0) > MOST_BARS:
             column = next(one for one in table.values if one.is_number)
             values[table.name] = all_values(release, table, column)
-    return ReadTables(shown, cells, values)
+    return TableValues(shown, cells, values)
 
 
-def numbers_section(context: Context, read: ReadTables, agreeing: Sequence[str]) -> NumbersSection:
+def numbers_section(context: Context, read: TableValues, agreeing: Sequence[str]) -> NumbersSection:
     """Return the content of the first section; `agreeing`: queries whose tables add up exactly."""
     tables = [one for _, of_query in read.shown.pictured for one in of_query]
     totals = [one for one in read.shown.totals if len(one.values) > 1]
-    shown = [_shown_table(context, read, one, i) for i, one in enumerate([*totals, *tables])]
+    shown = [_table_section(context, read, one, i) for i, one in enumerate([*totals, *tables])]
     others = read.shown.others
     return NumbersSection(
         lead=context.words.say("numbers.lead", unit=context.protected_unit),
@@ -200,7 +200,7 @@ def numbers_section(context: Context, read: ReadTables, agreeing: Sequence[str])
     )
 
 
-def _key_figures(context: Context, read: ReadTables) -> list[KeyFigure]:
+def _key_figures(context: Context, read: TableValues) -> list[KeyFigure]:
     """Return the numbers of tables without keys; without these, of the smallest table."""
     found: list[KeyFigure] = []
     for table in read.shown.totals:
@@ -239,7 +239,9 @@ def _key_figure(
     )  # fmt: skip
 
 
-def _shown_table(context: Context, read: ReadTables, table: TableMetadata, i: int) -> ShownTable:
+def _table_section(
+    context: Context, read: TableValues, table: TableMetadata, i: int
+) -> TableSection:
     cells, words = read.cells[table.name], context.words
     panels = panels_of(context, cells)
     values = read.values.get(table.name)
@@ -252,7 +254,7 @@ def _shown_table(context: Context, read: ReadTables, table: TableMetadata, i: in
     rest = "numbers.rest.all" if shown == cells.size else "numbers.rest.some"
     if not cells.is_whole and shown < cells.size:
         rest = "numbers.rest.largest"
-    return ShownTable(
+    return TableSection(
         name=f"t{i + 1}",
         title=context.names.table(table),
         description=context.names.paragraph(table.description),
@@ -273,7 +275,7 @@ def _bounded_note(context: Context, table: TableMetadata) -> Markup:
     return context.words.say("numbers.bounded")
 
 
-def _notes_on_figures(context: Context, read: ReadTables) -> list[Markup]:
+def _notes_on_figures(context: Context, read: TableValues) -> list[Markup]:
     """Return sentences on limits that cut key figures, and on those that need not add up."""
     shown = {one.name for one in read.shown.totals if len(one.values) == 1}
     queries = [context.facts.query_of(one) for one in read.shown.totals]
@@ -321,7 +323,7 @@ def _page_table(context: Context, cells: TableCells, shown: int) -> PageTable:
     return PageTable(names.table(cells.table), heads, rows, len(cells.table.keys))
 
 
-def _classes(context: Context, read: ReadTables) -> list[tuple[str, str, Markup]]:
+def _classes(context: Context, read: TableValues) -> list[tuple[str, str, Markup]]:
     """Return the legend of quality classes and signs: the code, its letter or sign, its label."""
     columns = [one.quality_column for cells in read.cells.values() for one in cells.columns]
     rated = [(one, one.codes.values) for one in columns if one is not None and one.codes]

@@ -33,7 +33,7 @@ PARQUET = (".parquet", ".pq")
 
 
 @dataclass(frozen=True, slots=True)
-class KeptFile:
+class FileCopy:
     """The record of a file in a manifest: SHA-256, number of bytes, and form of the file."""
 
     sha256: str
@@ -53,14 +53,14 @@ class LargeFile:
     name: str
     path: Path
     is_parquet: bool
-    known: dict[str, tuple[KeptFile, Path]] = field(repr=False)
+    known: dict[str, tuple[FileCopy, Path]] = field(repr=False)
 
     def content(self) -> bytes:
         """Return the bytes of the file, with the errors of `read_file`."""
         content = read_file(self.path, LARGEST)
         digest = hashlib.sha256(content).hexdigest()
         form = "parquet" if self.is_parquet else "csv"
-        file = KeptFile(digest, len(content), form)
+        file = FileCopy(digest, len(content), form)
         if self.known.setdefault(self.name, (file, self.path))[0] != file:  # two columns use it
             raise OSError(errno.EAGAIN, "it changed while it was read")
         return content
@@ -104,7 +104,7 @@ def relative_finder(folder: Path) -> Find:
     return find
 
 
-def find_copies(folder: Path, copies: Mapping[str, KeptFile]) -> Find:
+def find_copies(folder: Path, copies: Mapping[str, FileCopy]) -> Find:
     """Return a function that finds the copies in a release's folder."""
 
     def find(name: str) -> tuple[Path, bool] | None:

@@ -63,7 +63,7 @@ class SparkSpec(Model):
     config: dict[Text, Text] = Field(default_factory=dict)
 
 
-def _known_engine(value: object) -> object:
+def _check_engine(value: object) -> object:
     """Return the name of an engine; refuse an unknown name."""
     if not (isinstance(value, str) and value in ENGINES):
         refuse("DP-DECL-003", problem=not_an_engine())
@@ -71,7 +71,7 @@ def _known_engine(value: object) -> object:
 
 
 EngineName = Annotated[
-    str, BeforeValidator(_known_engine), WithJsonSchema({"enum": [*ENGINES], "type": "string"})
+    str, BeforeValidator(_check_engine), WithJsonSchema({"enum": [*ENGINES], "type": "string"})
 ]
 
 

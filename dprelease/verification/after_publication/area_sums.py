@@ -33,11 +33,11 @@ from dprelease.postprocess.consistent.normal_equations import PublishedColumn
 from dprelease.postprocess.consistent.outputs import lowest_estimated_level, tables_with_estimates
 from dprelease.postprocess.consistent.reading import MeasuredColumn, start_on_lattice
 from dprelease.postprocess.consistent.step import Consistent
-from dprelease.postprocess.consistent.values import wanted_tables
+from dprelease.postprocess.consistent.values import required_tables
 from dprelease.postprocess.families import Family
 from dprelease.query.quality import CODES
 from dprelease.tables.family_tables import published_table
-from dprelease.verification.after_publication.drawn_areas import DrawnArea, drawn_areas
+from dprelease.verification.after_publication.custom_areas import CustomArea, custom_areas
 from dprelease.verification.after_publication.release_tables import (
     ReleaseTables,
     read_release_tables,
@@ -64,7 +64,7 @@ class Column:
         cls, release: ReleaseTables, family: Family, step: Consistent, shape: Shape
     ) -> Iterator[Column]:
         """Yield every measurement of a family, including those that only other columns use."""
-        wanted = wanted_tables(shape, step.spec)
+        wanted = required_tables(shape, step.spec)
         noised = [published_table(table, release.folder) for table in family.tables]
         files = {one.name: partial(release.batches, one.name) for one in family.outputs}
         for agreed in consistent_columns(shape):
@@ -75,7 +75,7 @@ class Column:
             yield cls(agreed, measured, variances, wanted, first, published)
 
     def sums_of_areas(
-        self, tables: Sequence[PlacedTable], drawn: Sequence[DrawnArea]
+        self, tables: Sequence[PlacedTable], drawn: Sequence[CustomArea]
     ) -> dict[str, list[AreaSum]]:
         """Return the sums over every area for some tables of leaves, by the names of the tables."""
         cells = {one.name: self._zero_sums(one, drawn) for one in tables}
@@ -91,7 +91,7 @@ class Column:
             for one in tables
         }
 
-    def _zero_sums(self, placed: PlacedTable, drawn: Sequence[DrawnArea]) -> list[Integers]:
+    def _zero_sums(self, placed: PlacedTable, drawn: Sequence[CustomArea]) -> list[Integers]:
         """Return an array of zeros for each area, of the size of the table."""
         sizes = [self.agreed.shape.sizes[i] for i in placed.attributes]
         return [np.zeros(sizes, np.int64) for _ in drawn]
@@ -117,7 +117,7 @@ class Column:
 
 
 def _add_leaves(
-    sums: Sequence[Integers], drawn: Sequence[DrawnArea], start: int, held: Integers
+    sums: Sequence[Integers], drawn: Sequence[CustomArea], start: int, held: Integers
 ) -> None:
     """Add the cells of some leaves to the sums of the areas that contain these leaves.
 
@@ -164,7 +164,7 @@ def areas(path: str | Path, districts: object, *, query: str | None = None) -> p
     Raises
     ------
     QueryError
-        DP-AREA-001 to 003 as in `drawn_areas`; 004 for a release without areas.
+        DP-AREA-001 to 003 as in `custom_areas`; 004 for a release without areas.
     VerificationError
         DP-VERIFY-001 to 004, 007 and 009 for a folder that is not a release, or was changed since
         publication.
@@ -178,7 +178,7 @@ def areas(path: str | Path, districts: object, *, query: str | None = None) -> p
     if not shape.areas or lowest_estimated_level(shape, step.spec) < len(shape.levels) - 1:
         reason = "it has no hierarchy" if not shape.areas else "its leaves have no estimates"
         _raise_area_error(f"'{family.name}' can't be cut: {reason}")
-    drawn = drawn_areas(districts, shape.areas[-1])
+    drawn = custom_areas(districts, shape.areas[-1])
     tables = [
         one for one in tables_with_estimates(shape, step.spec) if one.level == len(shape.areas)
     ]
@@ -203,7 +203,7 @@ def areas(path: str | Path, districts: object, *, query: str | None = None) -> p
 
 
 def _area_rows(
-    shape: Shape, placed: PlacedTable, area: DrawnArea, summed: Mapping[str, AreaSum]
+    shape: Shape, placed: PlacedTable, area: CustomArea, summed: Mapping[str, AreaSum]
 ) -> Iterator[Row]:
     """Yield a row for each cell of an area in a table, from the sums of each measurement."""
     called, keys = _area_column_name(shape), [shape.attributes[i] for i in placed.attributes]

@@ -233,9 +233,9 @@ class ComparableRelease:
         """
         check_paths(other, *(codes or {}).values())
         found = self._changes_from(other, table, cells, other_cells, codes)
-        kept = {"new": "value", "old": "other", "change": "difference"}
-        kept |= {"change_lower": "lower", "change_upper": "upper"}
-        return in_library(_with_names(found, kept), library)
+        names = {"new": "value", "old": "other", "change": "difference"}
+        names |= {"change_lower": "lower", "change_upper": "upper"}
+        return in_library(_with_names(found, names), library)
 
     def ratio(
         self,

@@ -39,7 +39,11 @@ from dprelease.schema.release_parts.extension_names import (
 )
 from dprelease.system.renaming import rename_new
 from dprelease.verification.central import recorded_columns, recorded_families
-from dprelease.verification.manifest_comparison import Rehearsal, read_any_manifest, read_sealed
+from dprelease.verification.manifest_comparison import (
+    Rehearsal,
+    read_any_manifest,
+    read_manifest_as,
+)
 from dprelease.verification.report import Report, resolve_declaration
 from dprelease.verification.verify import check_files
 
@@ -221,7 +225,7 @@ def _metadata_of_tables(report: Report, record: Manifest) -> Metadata | None:
 def _exportable_manifest(folder: Path) -> Manifest | LocalManifest:
     """Return the manifest of a release; raise DP-EXPORT-010 for a rehearsal."""
     try:
-        found = read_sealed(folder, Manifest, LocalManifest)
+        found = read_manifest_as(folder, Manifest, LocalManifest)
         assert isinstance(found, Manifest | LocalManifest)
         return found
     except VerificationError as refused:

@@ -20,7 +20,7 @@ from dprelease.query.local_records import RecordColumn, Records, resolve_records
 from dprelease.tables import formats
 from dprelease.tables.record_table import Estimate, record_estimates
 from dprelease.verification.local_release import holds_records
-from dprelease.verification.manifest_comparison import read_sealed
+from dprelease.verification.manifest_comparison import read_manifest_as
 from dprelease.verification.report import rebuild_declaration
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def local_estimate(
     check_paths(path)
     confidence = _confidence_of(confidence)
     folder = Path(path)
-    held = read_sealed(folder, LocalManifest)
+    held = read_manifest_as(folder, LocalManifest)
     event = _noise_event(held, column, records)
     part, declared, table_metadata = _described_column(folder, held, event)
     law = _mechanism_of(event)

@@ -18,7 +18,7 @@ from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
 from dprelease.tables import formats
 from dprelease.verification.central import recorded_columns, recorded_families
-from dprelease.verification.manifest_comparison import read_sealed
+from dprelease.verification.manifest_comparison import read_manifest_as
 from dprelease.verification.report import Report, resolve_declaration
 
 
@@ -63,7 +63,7 @@ def read_release_tables(folder: Path) -> ReleaseTables:
     release of aggregates, or whose manifest its declaration does not allow. `verify` checks more.
     """
     report = Report(folder)
-    record = read_sealed(folder, Manifest)
+    record = read_manifest_as(folder, Manifest)
     resolved = resolve_declaration(report, record, CENTRAL)
     columns = families = None
     if resolved is not None:

@@ -31,7 +31,7 @@ from dprelease.verification.after_publication.export_copy import (
     write_file_atomically,
 )
 from dprelease.verification.manifest_comparison import Rehearsal, read_any_manifest
-from dprelease.verification.report import named_audit, rebuild_declaration
+from dprelease.verification.report import rebuild_declaration, referenced_audit
 from dprelease.verification.verify import verify
 
 PACKAGES = ("jinja2",)
@@ -122,7 +122,7 @@ def page_of_folder(
         listed = ", ".join(known)
         raise OutputError("DP-REPORT-003", language=language, known=listed)
     checks = Checks(
-        tuple(checked.checked), tuple(checked.notes), named_audit(checked_manifest, folder)
+        tuple(checked.checked), tuple(checked.notes), referenced_audit(checked_manifest, folder)
     )
     other = _page_writer(checked_manifest)
     if other is not None:

@@ -89,8 +89,8 @@ def _write_atomically(path: Path, text: bytes, signed: Path | None = None) -> No
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            beside = signed or path.parent / "manifest.json"
-            os.chmod(name, beside.stat().st_mode & 0o777)
+            model = signed or path.parent / "manifest.json"
+            os.chmod(name, model.stat().st_mode & 0o777)
             os.replace(name, path)
         except BaseException:
             with suppress(OSError):

@@ -166,7 +166,7 @@ class _StoreFolder:
         """
         digest = json.loads(manifest)["digest"]
         begun, there = self._read(CLAIM), self._read(NAME)
-        old = {*_names(begun.get("files")), *_names(_listed(there))}
+        old = {*_names(begun.get("files")), *_names(_file_names(there))}
         others = self._found.keys() - {NAME, SIGNATURE, CLAIM} - old
         if others or (NAME in self._found and not there):
             raise OutputError("DP-EXPORT-015", found="files that are not of a release", way="")
@@ -206,7 +206,7 @@ class _StoreFolder:
         return found if isinstance(found, dict) else {}
 
 
-def _listed(manifest: Mapping[str, Any]) -> object:
+def _file_names(manifest: Mapping[str, Any]) -> object:
     """Return the names of the files that a manifest lists; None if it is no manifest."""
     try:
         return list(listed_files(manifest))
@@ -280,7 +280,7 @@ def export_to_database(
 
     problem = ""
     try:
-        with _opened(where, schema) as target:
+        with _open_database(where, schema) as target:
             manifest = canonical(record.to_json()).decode()
             words = language or metadata.language
             tables = write_release(target, release, manifest, overwrite=overwrite, language=words)
@@ -297,7 +297,7 @@ def export_to_database(
 
 
 @contextmanager
-def _opened(where: str, schema: str | None) -> Iterator[Database]:
+def _open_database(where: str, schema: str | None) -> Iterator[Database]:
     """Yield an open database; if the block fails, a file that is new is removed.
 
     The file is locked, so that no other export has written to it when it is removed. Raises the

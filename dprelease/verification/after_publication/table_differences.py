@@ -185,7 +185,7 @@ def _differences_of_keys(old: Query, new: Query) -> Iterator[str]:
         first, second = (known[i][name].texts for i in (0, 1))
         only = [[x for x in first if x not in second], [x for x in second if x not in first]]
         parts = [
-            f"only the {side} table has {_listed(values)}"
+            f"only the {side} table has {_list_text(values)}"
             for side, values in zip(("old", "new"), only, strict=True)
             if values
         ]
@@ -201,7 +201,7 @@ def _declared_keys(query: Query) -> dict[str, Key]:
     return {key.column: key for key in keys}
 
 
-def _listed(values: Sequence[str]) -> str:
+def _list_text(values: Sequence[str]) -> str:
     """Return the first values of a list as text."""
     rest = len(values) - MOST_VALUES
     named = ", ".join(f"'{value}'" for value in values[:MOST_VALUES])

@@ -283,14 +283,14 @@ class TableOfCells:
                 errors=errors,
                 quantile=quantile,
             )
-        return self._measured(column, values, frame[ADDED + suffix].to_numpy())
+        return self._noisy_values(column, values, frame[ADDED + suffix].to_numpy())
 
     def _confidence(self, name: str) -> str:
         """Return the confidence of the interval of a column, as a decimal text."""
         end = self.table.companion_of(name, Role.LOWER)
         return (end.confidence if end is not None else "") or str(float(CONFIDENCE))
 
-    def _measured(self, column: OutputColumn, values: Floats, added: Floats) -> Estimates:
+    def _noisy_values(self, column: OutputColumn, values: Floats, added: Floats) -> Estimates:
         """Return the values of a count or sum, with margins that follow from its noise.
 
         `added` has the number of published cells of each value.

@@ -64,11 +64,11 @@ class LossMasses:
         # neighbour.
         masses = [0, *self.masses] if self.first % 2 else list(self.masses)
         first = self.first - self.first % 2
-        kept = [int(mass) for mass in masses[::2]] + [0] * (1 - len(masses) % 2)
+        merged = [int(mass) for mass in masses[::2]] + [0] * (1 - len(masses) % 2)
         for i, mass in enumerate(masses[1::2]):
-            kept[i] += -(-int(mass) * down >> self.bits)
-            kept[i + 1] += -(-int(mass) * up >> self.bits)
-        return replace(self, width=2 * self.width, first=first // 2, masses=kept)
+            merged[i] += -(-int(mass) * down >> self.bits)
+            merged[i + 1] += -(-int(mass) * up >> self.bits)
+        return replace(self, width=2 * self.width, first=first // 2, masses=merged)
 
     def trim(self, allowance: int) -> LossMasses:
         """Return a shorter distribution that dominates this one.

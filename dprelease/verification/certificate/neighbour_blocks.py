@@ -300,8 +300,8 @@ def _split_onto_grid(block: Block, step: arb, slack: arb) -> list[tuple[int, arb
         return [(high, block.p)]
     # Two points are needed, also if both bounds are the same loss.
     low = min(_floor_of_midpoint((block.low / step - slack).lower()), high - 1)
-    kept = block.q * ((low + slack) * step).exp()
-    upper = (block.p - kept) / -((low - high) * step).expm1()
+    remaining = block.q * ((low + slack) * step).exp()
+    upper = (block.p - remaining) / -((low - high) * step).expm1()
     upper = upper.max(arb(0)).min(block.p)
     return [(low, block.p - upper), (high, upper)]
 

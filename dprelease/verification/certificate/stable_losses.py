@@ -96,7 +96,7 @@ class StableLosses:
             blocks.append(Block(*self._masses(a, b), low, high.min(largest)))
         p, q = (self._tail(edges[-1] + moved) for moved in (-self._half, self._half))
         blocks.append(Block(p, q, arb(0), self._largest_in_tail(edges[-1]).min(largest)))
-        return [*blocks, *(_mirrored(block) for block in blocks)]
+        return [*blocks, *(_mirror(block) for block in blocks)]
 
     def largest(self) -> Fraction:
         """Return an upper bound of the largest loss, nearly always within the stated accuracy."""
@@ -252,7 +252,7 @@ class _Interval:
         return bool(self.high > other.high)
 
 
-def _mirrored(block: Block) -> Block:
+def _mirror(block: Block) -> Block:
     """Return the block of the outputs with the opposite losses."""
     assert block.low is not None  # for type checkers, because all blocks have bounds
     assert block.high is not None

@@ -101,13 +101,13 @@ class Certificate:
 
     claims: tuple[CertifiedClaim, ...]
     parts: tuple[CertifiedPart, ...]
-    beside: tuple[str, ...] = ()
+    not_covered: tuple[str, ...] = ()
     """Other claims of the release, which the certificate does not cover."""
 
     @property
     def is_proved(self) -> bool:
         """Return whether all claims of the release are proved."""
-        return not self.beside and all(c.verdict is Verdict.PROVED for c in self.claims)
+        return not self.not_covered and all(c.verdict is Verdict.PROVED for c in self.claims)
 
     @property
     def status(self) -> str:
@@ -123,7 +123,7 @@ class Certificate:
             "proved": self.is_proved,
             "claims": [claim.to_json() for claim in self.claims],
             "parts": [part.to_json() for part in self.parts],
-            "beside": list(self.beside),
+            "beside": list(self.not_covered),
         }
 
 

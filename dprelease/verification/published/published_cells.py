@@ -183,10 +183,10 @@ def _are_extremes_right(group: Sequence[PublishedQuantile]) -> bool:
         if one.column.post.changes_values:
             continue  # rounding may have moved the value to a bound
         sign, bound = (1, one.bounds[1]) if one.at == 0 else (-1, one.bounds[0])
-        value = _selected(one)
+        value = _quantile_values(one)
         contradicts, unsure = value.known & (value.numbers == bound), ~value.known
         for other in (other for other in group if other.at != one.at):
-            against = _selected(other)
+            against = _quantile_values(other)
             comparable = against.known & _are_alike(one, other)
             beyond = sign * value.numbers > sign * against.numbers
             contradicts |= value.known & comparable & beyond
@@ -197,7 +197,7 @@ def _are_extremes_right(group: Sequence[PublishedQuantile]) -> bool:
     return True
 
 
-def _selected(one: PublishedQuantile) -> Steps:
+def _quantile_values(one: PublishedQuantile) -> Steps:
     """Return the values of a quantile, for an empty extreme the end of its interval next to it."""
     if one.at not in (0, 1) or not one.ends:
         return one.value

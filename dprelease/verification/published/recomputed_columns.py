@@ -95,7 +95,7 @@ def follow_from_each_other(
     """Return whether columns are as they follow from other columns of a batch."""
     if not _share_vectors(query):
         return True
-    known = _known_vectors(batch, query)
+    known = _vectors_from_columns(batch, query)
     return all(
         _is_empty_for_few_people(batch, query, column, known)
         and _is_empty_for_its_divisor(batch, column, known, laws)
@@ -115,16 +115,16 @@ def _share_vectors(query: Query) -> bool:
     return len(needed) > len(set(needed))
 
 
-def _known_vectors(batch: pa.RecordBatch, query: Query) -> dict[str, Steps]:
+def _vectors_from_columns(batch: pa.RecordBatch, query: Query) -> dict[str, Steps]:
     """Return the noisy vectors that published columns show, or from which they are computed."""
     known: dict[str, Steps] = {}
     for column in query.columns:
         if column.form == MEASURED and not is_quantile(column):
-            found = _shown_steps(batch, column)
+            found = _steps_before_post_processing(batch, column)
             if found is not None and found.known.any():
                 known.setdefault(column.parts[0].name, found)
     for column in query.columns:
-        found = _shown_steps(batch, column) if column.form == SUM else None
+        found = _steps_before_post_processing(batch, column) if column.form == SUM else None
         if found is not None and column.parts[1].name in known:
             center = narrow_aggregate(column.parts[0].aggregate, Sum).center
             count = known[column.parts[1].name]
@@ -136,7 +136,7 @@ def _known_vectors(batch: pa.RecordBatch, query: Query) -> dict[str, Steps]:
     return known
 
 
-def _shown_steps(batch: pa.RecordBatch, column: OutputColumn) -> Steps | None:
+def _steps_before_post_processing(batch: pa.RecordBatch, column: OutputColumn) -> Steps | None:
     """Return the values of a column before post-processing, where published values show them."""
     post = column.post
     if replace(post, non_negative=False).changes_values:

@@ -139,7 +139,7 @@ def test_planted_faults_in_variances_are_found(fault, monkeypatch):
 
 def test_averaged_shape_has_similar_mean_variances():
     shape = Shape.of_tree(skewed_tree(np.random.default_rng(0), [1, 20, 300, 4000, 30000]))
-    small = shape.averaged()
+    small = shape.with_average_fans()
     assert small.counts == [1] * 5
     np.testing.assert_allclose(
         [w.sum() for w in small.weights], [w.sum() for w in shape.weights], rtol=1e-12

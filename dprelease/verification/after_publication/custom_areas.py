@@ -26,7 +26,7 @@ LEAF, AREA, SHARE = "leaf", "area", "share"
 
 
 @dataclass(frozen=True)
-class DrawnArea:
+class CustomArea:
     """A custom area: its name, its leaves in ascending order, and the share of each leaf."""
 
     name: str
@@ -44,7 +44,7 @@ class _AreaRow:
     share: str
 
 
-def drawn_areas(given: object, key: Key) -> list[DrawnArea]:
+def custom_areas(given: object, key: Key) -> list[CustomArea]:
     """Return the areas in a CSV file or a frame, in the order in which they first appear.
 
     - `given`: the path of a CSV file, or a frame or a mapping, with the columns `leaf` (or the name
@@ -86,14 +86,14 @@ def drawn_areas(given: object, key: Key) -> list[DrawnArea]:
         parts[leaf] = share
     if not found:
         raise QueryError("DP-AREA-001", place=Place(name), reason="no row names a leaf")
-    return [_drawn_area(name, parts) for name, parts in found.items()]
+    return [_custom_area(name, parts) for name, parts in found.items()]
 
 
-def _drawn_area(name: str, parts: Mapping[int, Fraction]) -> DrawnArea:
+def _custom_area(name: str, parts: Mapping[int, Fraction]) -> CustomArea:
     """Return the custom area with a name, from the share of each of its leaves."""
     leaves = sorted(parts)
     shares = np.array([float(parts[leaf]) for leaf in leaves])
-    return DrawnArea(name, np.array(leaves, np.int64), shares)
+    return CustomArea(name, np.array(leaves, np.int64), shares)
 
 
 def _raise_row_error(row: _AreaRow, where: Place, reason: str) -> NoReturn:
