@@ -42,8 +42,8 @@ def federated_plan_text(plan: Plan, *, wide: bool, explain: bool) -> str:
         shares.append(
             (
                 f"{share.query.name}.{share.measurement.name}",
-                f"{share.law.alpha:g}",
-                f"{share.law.scale / share.refined * float(share.measurement.step):,.6g}",
+                f"{share.mechanism.alpha:g}",
+                f"{share.mechanism.scale / share.refined * float(share.measurement.step):,.6g}",
                 f"1/{share.refined}",
                 f"{float(share.margin(plan.parties)):,.6g}",
                 f"{float(share.clamping_bound(plan.parties) * share.measurement.step):.3g}",

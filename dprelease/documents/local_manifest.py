@@ -182,8 +182,8 @@ def build(
 
 def measurement_record(planned: LocalColumn, records: int) -> LocalMeasurementRecord:
     """Return the record of one column: its event, one record's noise, the noise of estimates."""
-    measurement, law = planned.measurement, planned.mechanism
-    if not isinstance(law, Mechanism):
+    measurement, mechanism = planned.measurement, planned.mechanism
+    if not isinstance(mechanism, Mechanism):
         raise TypeError("records are answered by mechanisms alone")
     return LocalMeasurementRecord.model_validate(
         {
@@ -193,7 +193,7 @@ def measurement_record(planned: LocalColumn, records: int) -> LocalMeasurementRe
             "weight": plain_text(measurement.weight),
             "chosen_by": planned.chosen_by,
             "one_record": record_noise_json(planned),
-            "all_records": estimates_json(law, measurement.step, records),
+            "all_records": estimates_json(mechanism, measurement.step, records),
         }
     )
 

@@ -150,8 +150,8 @@ def share_record(share: ShareColumn, parties: int) -> ShareRecord:
     event = Event(
         share.query.name,
         share.measurement.name,
-        share.law.name,
-        share.law.parameters,
+        share.mechanism.name,
+        share.mechanism.parameters,
         share.measurement.sensitivity,
     )
     return ShareRecord(
@@ -161,7 +161,7 @@ def share_record(share: ShareColumn, parties: int) -> ShareRecord:
         step=plain_text(share.measurement.step),
         unit=share.measurement.unit,
         chosen_by=share.chosen_by,
-        sum_scale=repr(share.sum_law(parties).scale),
+        sum_scale=repr(share.sum_mechanism(parties).scale),
         sum_margin_95=plain_text(share.margin(parties)),
         largest=plain_text(share.clamping_bound(parties) * share.measurement.step),
     )

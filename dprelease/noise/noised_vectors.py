@@ -185,7 +185,7 @@ def noised_messages(
     vectors = {}
     for column in columns:
         name = column.measurement.name
-        noise = sample(column.law, exact.size, bits, modular=True).view(np.uint64)
+        noise = sample(column.mechanism, exact.size, bits, modular=True).view(np.uint64)
         # A larger total could wrap modulo 2^64 into a plausible number.
         reach = column.clamping_bound(parties)
         true = np.clip(exact.vector(name), -reach, reach)

@@ -45,24 +45,24 @@ MOST_REFINED = 2**40
 class ShareColumn:
     """One column of messages, to which every party adds its share of the noise.
 
-    Each party adds noise with the distribution `law`, in steps of 1 / `refined` of a column's step.
+    Each party adds noise by `mechanism`, in steps of 1 / `refined` of a column's step.
     """
 
     query: Query
     measurement: Measurement
-    law: SymmetricAlphaStable
+    mechanism: SymmetricAlphaStable
     refined: int
     chosen_by: str
 
-    def sum_law(self, parties: int) -> SymmetricAlphaStable:
+    def sum_mechanism(self, parties: int) -> SymmetricAlphaStable:
         """Return the noise of the sum of so many shares, with its scale rounded down."""
         if parties == 1:
-            return self.law
+            return self.mechanism
         with ctx.workprec(128):
-            scale = ball(self.law.scale) * ball(parties) ** (1 / ball(self.law.alpha))
+            scale = ball(self.mechanism.scale) * ball(parties) ** (1 / ball(self.mechanism.alpha))
             mantissa, exponent = (int(part) for part in scale.lower().man_exp())
         lower = round_down(Fraction(mantissa) * Fraction(2) ** exponent)
-        return SymmetricAlphaStable(lower, self.law.alpha)
+        return SymmetricAlphaStable(lower, self.mechanism.alpha)
 
     @property
     def fine_sensitivity(self) -> Sensitivity:
@@ -74,7 +74,7 @@ class ShareColumn:
     @property
     def fine_event(self) -> Event:
         """Return the record of the noise in one party's messages, in the finer steps of parties."""
-        name, mechanism = self.measurement.name, self.law
+        name, mechanism = self.measurement.name, self.mechanism
         return Event(
             self.query.name, name, mechanism.name, mechanism.parameters, self.fine_sensitivity
         )
@@ -98,7 +98,7 @@ class ShareColumn:
 
         The rounding of each party moves the sum by at most half of one finer step.
         """
-        width = self.sum_law(parties).half_width(confidence) + Fraction(parties, 2)
+        width = self.sum_mechanism(parties).half_width(confidence) + Fraction(parties, 2)
         return width * self.measurement.step / self.refined
 
 
@@ -146,7 +146,7 @@ class FederatedPlan(Plan):
                     {
                         "query": share.query.name,
                         "column": share.measurement.name,
-                        "parameters": dict(share.law.parameters),
+                        "parameters": dict(share.mechanism.parameters),
                         "refined": share.refined,
                         "margin_95_of_the_sum": plain_text(share.margin(self.parties)),
                         "largest": plain_text(
@@ -293,7 +293,7 @@ def _share_columns(
 
 def _with_finer_steps(share: ShareColumn, largest_exponent: float, parties: int) -> ShareColumn:
     """Return a share with steps so fine that rounding costs at most the largest exponent."""
-    mechanism, refined = share.law, 1
+    mechanism, refined = share.mechanism, 1
     while rounding_exponent(mechanism.alpha, mechanism.scale * refined, parties) > largest_exponent:
         refined *= 2  # a power of two, so that the scale stays an exact float
         if refined > MOST_REFINED:
@@ -304,7 +304,7 @@ def _with_finer_steps(share: ShareColumn, largest_exponent: float, parties: int)
                 largest="what is finer",
             )
     fine = SymmetricAlphaStable(mechanism.scale * refined, mechanism.alpha)
-    return replace(share, law=fine, refined=refined)
+    return replace(share, mechanism=fine, refined=refined)
 
 
 def trusts_of(
@@ -321,11 +321,13 @@ def trusts_of(
 def _trust_in_honest(shares: Sequence[ShareColumn], honest: int, budget: BudgetSpec) -> Trust:
     """Return what is guaranteed if only so many parties add their noise honestly."""
     vectors = [
-        make_accounting_input(share.sum_law(honest), share.fine_sensitivity) for share in shares
+        make_accounting_input(share.sum_mechanism(honest), share.fine_sensitivity)
+        for share in shares
     ]
     guarantee = guarantee_of(vectors, noise_budget(budget))
     exponent = sum(
-        share.cells_of_unit * Fraction(rounding_exponent(share.law.alpha, share.law.scale, honest))
+        share.cells_of_unit
+        * Fraction(rounding_exponent(share.mechanism.alpha, share.mechanism.scale, honest))
         for share in shares
     )
     # With a larger exponent, exp(exponent) times the delta of the noise could exceed the budget's.

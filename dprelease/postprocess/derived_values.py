@@ -16,7 +16,7 @@ from dprelease.numerics.lattice import LIMIT, Flags, Floats, Integers
 from dprelease.postprocess.estimates import (
     Ends,
     FractionArithmetic,
-    Laws,
+    Mechanisms,
     SumArithmetic,
     Vectors,
     bounded_ratios,
@@ -85,9 +85,9 @@ def whole_of(column: OutputColumn, vectors: Vectors) -> Integers:
     return WHOLE[column.form].values(column, vectors)
 
 
-def whole_margin(column: OutputColumn, laws: Laws, confidence: float) -> int:
+def whole_margin(column: OutputColumn, mechanisms: Mechanisms, confidence: float) -> int:
     """Return the margin of error of a computed sum in steps; it is the same for all cells."""
-    return WHOLE[column.form].margin(column, laws, confidence)
+    return WHOLE[column.form].margin(column, mechanisms, confidence)
 
 
 def noise_weights(column: OutputColumn) -> dict[str, Fraction]:
@@ -105,11 +105,11 @@ def fractions_of(column: OutputColumn, vectors: Vectors) -> Floats:
 
 
 def estimates_of(
-    column: OutputColumn, vectors: Vectors, laws: Laws, confidence: float
+    column: OutputColumn, vectors: Vectors, mechanisms: Mechanisms, confidence: float
 ) -> Estimates:
     """Return fractions with their intervals at a confidence, in the column's unit."""
     return FRACTIONS[column.form].estimates(
-        column, vectors, _part_mechanisms(column, laws), confidence
+        column, vectors, _part_mechanisms(column, mechanisms), confidence
     )
 
 
@@ -153,7 +153,7 @@ def _ends_of_deviation(column: OutputColumn) -> Ends:
 
 
 def typical_margin(
-    column: OutputColumn, laws: Laws, confidence: float, rows: int = EVENLY_SPREAD_ROWS
+    column: OutputColumn, mechanisms: Mechanisms, confidence: float, rows: int = EVENLY_SPREAD_ROWS
 ) -> float | None:
     """Return the margin that all cells have, or else the margin of evenly spread values.
 
@@ -161,11 +161,11 @@ def typical_margin(
     than the number of rows.
     """
     if column.form in WHOLE:
-        return whole_margin(column, laws, confidence) * float(column.step or 1)
+        return whole_margin(column, mechanisms, confidence) * float(column.step or 1)
     if not FRACTIONS[column.form].by_rows:
         return None
     vectors = _evenly_spread_vectors(column, rows)
-    margin = float(estimates_of(column, vectors, laws, confidence).half_widths[0])
+    margin = float(estimates_of(column, vectors, mechanisms, confidence).half_widths[0])
     return margin if math.isfinite(margin) else None
 
 
@@ -189,14 +189,17 @@ def _evenly_spread_vectors(column: OutputColumn, rows: int) -> Vectors:
     }
 
 
-def sum_margin(column: OutputColumn, laws: Laws, confidence: float) -> int:
+def sum_margin(column: OutputColumn, mechanisms: Mechanisms, confidence: float) -> int:
     """Return the margin of a sum that is computed from a centred sum, in lattice steps."""
-    total, parts = narrow_aggregate(column.parts[0].aggregate, Sum), _part_mechanisms(column, laws)
+    total, parts = (
+        narrow_aggregate(column.parts[0].aggregate, Sum),
+        _part_mechanisms(column, mechanisms),
+    )
     return math.ceil(sum_width(parts[0], parts[1], total.center, confidence))
 
 
-def _part_mechanisms(column: OutputColumn, laws: Laws) -> list[Mechanism]:
-    of_parts = [laws[part.name] for part in column.parts]
+def _part_mechanisms(column: OutputColumn, mechanisms: Mechanisms) -> list[Mechanism]:
+    of_parts = [mechanisms[part.name] for part in column.parts]
     return [mechanism for mechanism in of_parts if isinstance(mechanism, Mechanism)]
 
 

@@ -14,7 +14,7 @@ from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.postprocess.margins import Estimates, compatible_ratios, pivot_of
 from dprelease.query.measurement import OutputColumn
 
-Laws = Mapping[str, Randomizer]
+Mechanisms = Mapping[str, Randomizer]
 Vectors = Mapping[str, Integers]
 Ends = tuple[float, float]
 
@@ -63,7 +63,7 @@ class SumArithmetic:
     """
 
     values: Callable[[OutputColumn, Vectors], Integers]
-    margin: Callable[[OutputColumn, Laws, float], int]
+    margin: Callable[[OutputColumn, Mechanisms, float], int]
 
 
 @dataclass(frozen=True, slots=True)

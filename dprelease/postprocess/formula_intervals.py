@@ -28,7 +28,7 @@ from dprelease.postprocess.derived_values import (
     noise_weights,
     whole_margin,
 )
-from dprelease.postprocess.estimates import Laws
+from dprelease.postprocess.estimates import Mechanisms
 from dprelease.postprocess.margins import FARTHEST, PLACES, Pivot, compatible_ratios
 from dprelease.postprocess.noise_table import spread_draws
 from dprelease.postprocess.variance_margins import LEAST_TAIL_DRAWS
@@ -134,7 +134,7 @@ class FormulaInterval:
         cls,
         formula: Formula,
         columns: Mapping[str, OutputColumn],
-        laws: Laws,
+        mechanisms: Mechanisms,
         confidence: Fraction,
     ) -> FormulaInterval:
         """Return the interval of a formula over published columns with this noise.
@@ -148,13 +148,13 @@ class FormulaInterval:
         quotient = quotient_of(formula) if is_drawn and len(vectors) == len(names) else None
         if quotient is not None:
             with np.errstate(all="ignore"):  # constants may be too large for floats
-                noise = _JointNoise(used, laws, confidence)
+                noise = _JointNoise(used, mechanisms, confidence)
                 over, under = (noise.of(form) for form in quotient)
                 margin = noise.quantile(under if quotient[1].weights else over)
                 pivot = noise.pivot(over, under, margin) if quotient[1].weights else None
             return cls(formula, used, quotient, pivot, margin, {})
         each = float(confidence_of_each(len(names), confidence))
-        widths = {name: _margin(used[name], laws, each) for name in vectors}
+        widths = {name: _margin(used[name], mechanisms, each) for name in vectors}
         return cls(formula, used, None, None, math.inf, widths)
 
     def ends(self, numbers: Numbers, size: int) -> Ends:
@@ -198,15 +198,15 @@ class _JointNoise:
     """Evenly spread joint draws of the noise of all measurements of some columns."""
 
     def __init__(
-        self, columns: Mapping[str, OutputColumn], laws: Laws, confidence: Fraction
+        self, columns: Mapping[str, OutputColumn], mechanisms: Mechanisms, confidence: Fraction
     ) -> None:
         self.weights = {name: noise_weights(column) for name, column in columns.items()}
         names = dict.fromkeys(name for weights in self.weights.values() for name in weights)
-        known = {name: laws[name] for name in names}
-        mechanisms = {name: law for name, law in known.items() if isinstance(law, Mechanism)}
+        known = {name: mechanisms[name] for name in names}
+        noise = {name: one for name, one in known.items() if isinstance(one, Mechanism)}
         self.position = math.ceil((1 - (1 - confidence) * (1 - DRAWS_SLACK)) * DRAWS) - 1
-        draws = spread_draws(tuple(mechanisms.values()), DRAWS)
-        self.draws = dict(zip(mechanisms, draws, strict=True))
+        draws = spread_draws(tuple(noise.values()), DRAWS)
+        self.draws = dict(zip(noise, draws, strict=True))
 
     def of(self, form: Linear) -> Floats:
         """Return the noise of a linear form in each draw."""
@@ -237,12 +237,12 @@ def _is_noised(column: OutputColumn) -> bool:
     return is_vector and column.form not in FRACTIONS
 
 
-def _margin(column: OutputColumn, laws: Laws, confidence: float) -> float:
+def _margin(column: OutputColumn, mechanisms: Mechanisms, confidence: float) -> float:
     """Return the margin of a count or a sum, in the column's unit."""
     if column.form in WHOLE:
-        steps = float(whole_margin(column, laws, confidence))
+        steps = float(whole_margin(column, mechanisms, confidence))
     else:
-        steps = float(laws[column.parts[0].name].half_width(confidence))
+        steps = float(mechanisms[column.parts[0].name].half_width(confidence))
     return steps * float(column.step or 1)
 
 

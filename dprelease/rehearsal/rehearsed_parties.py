@@ -202,7 +202,7 @@ def sum_comparisons(query: Query, plan: FederatedPlan) -> list[ColumnComparison]
     comparisons = []
     for column in query.columns:
         share = shares[column.parts[0].name]
-        error = share.sum_law(plan.parties).mean_absolute_error
+        error = share.sum_mechanism(plan.parties).mean_absolute_error
         error *= float(share.measurement.step) / share.refined
         comparisons.append(
             ColumnComparison(

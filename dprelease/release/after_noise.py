@@ -121,10 +121,10 @@ def prepare_intervals(split: SplitStatement, plan: Plan) -> Intervals:
 
     Raises QueryError: DP-SQL-006 for a formula of dates, which are no numbers.
     """
-    laws: dict[str, dict[str, Randomizer]] = {name: {} for name in split.cores}
+    mechanisms: dict[str, dict[str, Randomizer]] = {name: {} for name in split.cores}
     columns: dict[str, dict[str, OutputColumn]] = {}
     for one in plan.columns:
-        laws[one.query.name][one.measurement.name] = one.mechanism
+        mechanisms[one.query.name][one.measurement.name] = one.mechanism
         columns[one.query.name] = {column.name: column for column in one.query.columns}
     for name, core in split.cores.items():
         for formula in core.intervals:
@@ -134,7 +134,7 @@ def prepare_intervals(split: SplitStatement, plan: Plan) -> Intervals:
                     refuse(f"The interval of '{column}'", "its values are dates or timestamps", fix)
     return {
         name: {
-            formula: FormulaInterval.of(formula, columns[name], laws[name], core.confidence)
+            formula: FormulaInterval.of(formula, columns[name], mechanisms[name], core.confidence)
             for formula in core.intervals
         }
         for name, core in split.cores.items()

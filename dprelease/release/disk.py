@@ -199,9 +199,9 @@ def _columns_near_counts(table: FamilyTable) -> Iterator[tuple[str, NearCounts]]
     """Yield the noised integer columns of a table that are close to counts or sums over people."""
     for measurement in table.vectors:
         people = _max_absolute_sum(table.query, measurement)
-        law = table.mechanisms[measurement.name]
-        if people is not None and isinstance(law, Mechanism):
-            yield measurement.name, NearCounts(reach_of(law), people)
+        mechanism = table.mechanisms[measurement.name]
+        if people is not None and isinstance(mechanism, Mechanism):
+            yield measurement.name, NearCounts(reach_of(mechanism), people)
 
 
 def _max_absolute_sum(query: Query, measurement: Measurement) -> int | None:

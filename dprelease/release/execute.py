@@ -293,8 +293,8 @@ def answer_single_query(
     `columns`: all planned columns of the query.
     """
     query = columns[0].query
-    laws = {column.measurement.name: column.mechanism for column in columns}
-    family = Family(query.name, (FamilyTable(query, laws),))
+    mechanisms = {column.measurement.name: column.mechanism for column in columns}
+    family = Family(query.name, (FamilyTable(query, mechanisms),))
     return answer_family(family, columns, opening, charged)[query.name]
 
 

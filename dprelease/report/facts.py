@@ -128,7 +128,7 @@ class Facts:
         return {(held.query, held.column): held for held in self.record.measurements}
 
     @cached_property
-    def laws(self) -> Mapping[tuple[str, str], Randomizer]:
+    def mechanisms(self) -> Mapping[tuple[str, str], Randomizer]:
         """Return the noise mechanism of each vector."""
         return {
             name: registry.mechanism_of_event(held.event)
@@ -175,9 +175,9 @@ class Facts:
         if self.is_consistent(table):
             return self._error_of_consistent_column(table, column, output)
         name = _name_in_folder(table)
-        laws = {part.name: self.laws[name, part.name] for part in output.parts}
+        mechanisms = {part.name: self.mechanisms[name, part.name] for part in output.parts}
         if is_computed(output):
-            margin = typical_margin(output, laws, 0.95)
+            margin = typical_margin(output, mechanisms, 0.95)
             # The error of a mean or quantile depends on the rows of its cell: 1000 as in plans.
             rows = None if output.form.on_lattice else 1000
             if margin is None:
@@ -225,8 +225,8 @@ class Facts:
         output = self.query_column(table, column)
         if output is None or self.is_consistent(table) or is_computed(output):
             return None
-        law = self.laws[_name_in_folder(table), output.parts[0].name]
-        return law if isinstance(law, Mechanism) and output.parts[0].is_vector else None
+        mechanism = self.mechanisms[_name_in_folder(table), output.parts[0].name]
+        return mechanism if isinstance(mechanism, Mechanism) and output.parts[0].is_vector else None
 
     def limits_before_noise(self, table: TableMetadata, column: ColumnMetadata) -> str:
         """Return which declared limits may cut what a column counts: none, limits, bounds, both."""
@@ -277,7 +277,7 @@ class Facts:
                     continue
                 name = (query.name, measurement.name)
                 chosen = self.measurement_records[name].chosen_by
-                yield PlannedColumn(query, measurement, self.laws[name], chosen)
+                yield PlannedColumn(query, measurement, self.mechanisms[name], chosen)
 
 
 def _name_in_folder(table: TableMetadata) -> str:

@@ -48,13 +48,13 @@ class ProvenanceSection:
 def provenance_section(context: Context, checks: Checks | None) -> ProvenanceSection:
     """Return the content of the section."""
     names, record = context.names, context.facts.record
-    laws = _vectors_by_noise(context)
+    mechanisms = _vectors_by_noise(context)
     return ProvenanceSection(
         bounds=_bounds_table(context),
         treatments=_treatments_table(context),
         cuts=list(_counted_rows_sentences(context)),
         noise_lead=context.words.say("made.noise.lead"),
-        noise=_noise_table(context, laws),
+        noise=_noise_table(context, mechanisms),
         composition=names.sentence(record.composition, LONGEST)
         if isinstance(record, GuaranteedManifest)
         else Markup(""),
@@ -173,10 +173,10 @@ def _limit_sentences(context: Context) -> Iterator[str]:
         yield f"{table_range_text(names)}: values are {words}."
 
 
-Laws = Mapping[tuple[Any, ...], list[PlannedColumn]]
+Mechanisms = Mapping[tuple[Any, ...], list[PlannedColumn]]
 
 
-def _vectors_by_noise(context: Context) -> Laws:
+def _vectors_by_noise(context: Context) -> Mechanisms:
     """Return the noisy vectors, grouped by noise, step and sensitivity."""
     found: dict[tuple[Any, ...], list[PlannedColumn]] = {}
     for column in without_invariants(list(context.facts.planned_columns())):
@@ -191,10 +191,10 @@ def _vectors_by_noise(context: Context) -> Laws:
     return found
 
 
-def _noise_table(context: Context, laws: Laws) -> PageTable:
+def _noise_table(context: Context, mechanisms: Mechanisms) -> PageTable:
     """Return the table of noise distributions, with the columns that have each."""
     words, names, rows = context.words, context.names, []
-    for columns in laws.values():
+    for columns in mechanisms.values():
         first = columns[0]
         shape = ", ".join(
             f"{name} {parameter_text(text, context)}"

@@ -187,8 +187,8 @@ def _check_values(
     """Add findings for impossible values, and for wrong companion columns."""
     for query in queries:
         path = report.path / formats.table_file_name(query.name)
-        laws = {one.measurement.name: one.mechanism for one in columns if one.query == query}
-        if not may_be_published(path, query, laws):
+        mechanisms = {one.measurement.name: one.mechanism for one in columns if one.query == query}
+        if not may_be_published(path, query, mechanisms):
             report.add_finding("DP-VERIFY-006", name=path.name)
     report.checked.append("every value is possible under the declaration")
 
@@ -209,15 +209,15 @@ def recorded_columns(
             columns.append(PlannedColumn(query, measurement, INVARIANT_MECHANISM, INVARIANT_ORIGIN))
             continue
         held = next(records)
-        law = None if held is None else recorded_law(held, registry.mechanism_of_event)
-        if held is None or law is None or not is_declared_noise(law, measurement):
+        mechanism = None if held is None else recorded_law(held, registry.mechanism_of_event)
+        if held is None or mechanism is None or not is_declared_noise(mechanism, measurement):
             name = {"query": query.name, "column": measurement.name}
             report.add_finding("DP-VERIFY-007", "measurements", what="mechanism", **name)
             continue
-        if not is_recorded_choice(held.chosen_by, law, measurement):
+        if not is_recorded_choice(held.chosen_by, mechanism, measurement):
             name = {"query": query.name, "column": measurement.name}
             report.add_finding("DP-VERIFY-007", "measurements", what="choice", **name)
-        columns.append(PlannedColumn(query, measurement, law, held.chosen_by))
+        columns.append(PlannedColumn(query, measurement, mechanism, held.chosen_by))
     return tuple(columns) if len(columns) == len(wanted) else None
 
 

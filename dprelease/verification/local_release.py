@@ -133,27 +133,29 @@ def _recorded_columns(
         match_measurements(report, measurements, [(p.name, c.name) for p, c in wanted]),
         strict=True,
     ):
-        law = None if held is None else recorded_law(held, registry.record_mechanism_of_event)
+        mechanism = None if held is None else recorded_law(held, registry.record_mechanism_of_event)
         name = {"query": part.name, "column": column.name}
-        if held is None or law is None or not _is_declared(law, column):
+        if held is None or mechanism is None or not _is_declared(mechanism, column):
             report.add_finding("DP-VERIFY-007", "measurements", what="mechanism", **name)
             continue
-        if not _is_recorded_choice(held.chosen_by, law, column):
+        if not _is_recorded_choice(held.chosen_by, mechanism, column):
             report.add_finding("DP-VERIFY-007", "measurements", what="choice", **name)
-        columns.append(LocalColumn(part.query, column.measurement, law, held.chosen_by, column))
+        columns.append(
+            LocalColumn(part.query, column.measurement, mechanism, held.chosen_by, column)
+        )
     return tuple(columns) if len(columns) == len(wanted) else None
 
 
-def _is_declared(law: Mechanism, column: RecordColumn) -> bool:
+def _is_declared(mechanism: Mechanism, column: RecordColumn) -> bool:
     """Return whether noise has the declared mechanism, and its shape or number of values."""
-    if isinstance(law, RandomizedResponse) or column.is_response:
-        is_response = isinstance(law, RandomizedResponse) and column.is_response
-        return is_response and getattr(law, "values", 0) == column.value_count
-    return is_declared_noise(law, column.measurement)
+    if isinstance(mechanism, RandomizedResponse) or column.is_response:
+        is_response = isinstance(mechanism, RandomizedResponse) and column.is_response
+        return is_response and getattr(mechanism, "values", 0) == column.value_count
+    return is_declared_noise(mechanism, column.measurement)
 
 
-def _is_recorded_choice(words: str, law: Mechanism, column: RecordColumn) -> bool:
+def _is_recorded_choice(words: str, mechanism: Mechanism, column: RecordColumn) -> bool:
     """Return whether `chosen_by` is consistent with the declaration."""
     if column.is_response:  # the declaration leaves no choice for randomized response
         return words == "declared"
-    return is_recorded_choice(words, law, column.measurement)
+    return is_recorded_choice(words, mechanism, column.measurement)

@@ -195,15 +195,15 @@ def _recorded_share(
     query: Query, measurement: Measurement, held: manifest.ShareRecord
 ) -> ShareColumn | None:
     """Return a measurement with its recorded noise; None if the release declares other noise."""
-    law, refined = recorded_law(held, registry.mechanism_of_event), held.refined
+    mechanism, refined = recorded_law(held, registry.mechanism_of_event), held.refined
     power = 0 < refined <= MOST_REFINED and refined & (refined - 1) == 0
-    if not isinstance(law, SymmetricAlphaStable) or not power:
+    if not isinstance(mechanism, SymmetricAlphaStable) or not power:
         return None
-    if not is_declared_noise(law, measurement) or not is_recorded_choice(
-        held.chosen_by, law, measurement
+    if not is_declared_noise(mechanism, measurement) or not is_recorded_choice(
+        held.chosen_by, mechanism, measurement
     ):
         return None
-    return ShareColumn(query, measurement, law, refined, held.chosen_by)
+    return ShareColumn(query, measurement, mechanism, refined, held.chosen_by)
 
 
 def _recorded_plan(

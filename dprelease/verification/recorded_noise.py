@@ -38,7 +38,7 @@ def recorded_law(held: NoiseRecord, law_of: Callable[[Event], Law]) -> Law | Non
         return None
 
 
-def is_declared_noise(law: Randomizer, measurement: Measurement) -> bool:
+def is_declared_noise(mechanism: Randomizer, measurement: Measurement) -> bool:
     """Return whether a column may have this noise: the declared one, or one that `auto` may choose.
 
     The noise must have the declared shape, if its record has a shape, and keep a declared margin of
@@ -47,18 +47,20 @@ def is_declared_noise(law: Randomizer, measurement: Measurement) -> bool:
     request = NoiseRequest(measurement, Place())
     try:
         if request.is_auto:
-            allowed = law.name in registry.names() and request.options.admits(type(law))
-            allowed = allowed and math.isfinite(request.options.error(law))
+            allowed = mechanism.name in registry.names() and request.options.admits(type(mechanism))
+            allowed = allowed and math.isfinite(request.options.error(mechanism))
         else:
-            allowed = law.name == measurement.mechanism.name and _has_shape(law, request)
+            allowed = mechanism.name == measurement.mechanism.name and _has_shape(
+                mechanism, request
+            )
     except DpReleaseError:
         return False
-    return allowed and is_accurate(law, measurement)
+    return allowed and is_accurate(mechanism, measurement)
 
 
-def _has_shape(law: Randomizer, request: NoiseRequest) -> bool:
+def _has_shape(mechanism: Randomizer, request: NoiseRequest) -> bool:
     """Return whether recorded shape parameters are equal to the declared ones."""
-    recorded = dict(law.parameters)
+    recorded = dict(mechanism.parameters)
     return all(
         math.isclose(float(wanted), float(recorded[name]), rel_tol=1e-12)
         for name, wanted in request.shape.items()
@@ -66,15 +68,15 @@ def _has_shape(law: Randomizer, request: NoiseRequest) -> bool:
     )
 
 
-def is_accurate(law: Randomizer, measurement: Measurement) -> bool:
+def is_accurate(mechanism: Randomizer, measurement: Measurement) -> bool:
     """Return whether noise keeps the margin of error that its column declares, if any."""
     if measurement.wanted is None:
         return True
     confidence = float(measurement.confidence or DEFAULT_CONFIDENCE)
-    return law.half_width(confidence) <= measurement.wanted / measurement.step
+    return mechanism.half_width(confidence) <= measurement.wanted / measurement.step
 
 
-def is_recorded_choice(words: str, law: Randomizer, measurement: Measurement) -> bool:
+def is_recorded_choice(words: str, mechanism: Randomizer, measurement: Measurement) -> bool:
     """Return whether `chosen_by` is consistent with the declaration.
 
     The explanation of `auto` also has the errors of other mechanisms. They are not computed again,
@@ -82,7 +84,7 @@ def is_recorded_choice(words: str, law: Randomizer, measurement: Measurement) ->
     """
     request = NoiseRequest(measurement, Place())
     if not request.is_auto:
-        searched = {name for shape in type(law).searched_shapes for name in shape}
+        searched = {name for shape in type(mechanism).searched_shapes for name in shape}
         is_fixed = searched <= set(measurement.mechanism.shape)
         return words == ("declared" if is_fixed else CHOSEN_SHAPE)
     # A text that is not computed again could say anything, so it may have these words only.

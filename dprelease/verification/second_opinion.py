@@ -108,14 +108,16 @@ def second_opinion(events: Sequence[Event], guarantee: Guarantee) -> Opinion:
     """Return the second opinion on the guarantee of a release."""
     kinds: Counter[tuple[Mechanism, Sensitivity]] = Counter()
     for event in events:
-        law = registry.mechanism_of_event(event)
-        if isinstance(law, Mechanism):  # selections are omitted, which can only lower the bound
+        mechanism = registry.mechanism_of_event(event)
+        if isinstance(
+            mechanism, Mechanism
+        ):  # selections are omitted, which can only lower the bound
             # A unit may put all parts that can meet into one cell, and have no other part.
             alone = event.sensitivity.meeting > 1
-            kinds[law, event.sensitivity] += 1 if alone else event.sensitivity.slots
+            kinds[mechanism, event.sensitivity] += 1 if alone else event.sensitivity.slots
     parts = [
-        _worst_move_blocks(law, sensitivity, slots)
-        for (law, sensitivity), slots in kinds.most_common(MOST_KINDS)
+        _worst_move_blocks(mechanism, sensitivity, slots)
+        for (mechanism, sensitivity), slots in kinds.most_common(MOST_KINDS)
     ]
     if guarantee.rho is not None:
         counted, claimed, price = "rho", guarantee.rho, _rho_lower_bound(parts)
@@ -151,14 +153,16 @@ def _exact_and_floating_parts(
     return tuple(exact), tuple(floating)
 
 
-def _worst_move_blocks(law: Mechanism, sensitivity: Sensitivity, slots: int) -> _BlockProbabilities:
+def _worst_move_blocks(
+    mechanism: Mechanism, sensitivity: Sensitivity, slots: int
+) -> _BlockProbabilities:
     """Return the blocks of the move, up or down, that best distinguishes the neighbours."""
-    if isinstance(law, RandomizedResponse):  # one value replaces another, and no number moves
-        return _response_blocks(law, slots)
+    if isinstance(mechanism, RandomizedResponse):  # one value replaces another, and no number moves
+        return _response_blocks(mechanism, slots)
     blocks = []
     for move in _possible_moves(sensitivity):
-        for sign in (1,) if law.is_symmetric else (1, -1):  # both directions are equivalent
-            blocks.append(_block_probabilities(law, move, sign, slots))
+        for sign in (1,) if mechanism.is_symmetric else (1, -1):  # both directions are equivalent
+            blocks.append(_block_probabilities(mechanism, move, sign, slots))
     return max(blocks, key=_kullback_leibler_divergence)
 
 
@@ -178,15 +182,17 @@ def _kullback_leibler_divergence(blocks: _BlockProbabilities) -> float:
     return blocks.times * float(np.sum(blocks.p * blocks.loss))
 
 
-def _block_probabilities(law: Mechanism, move: Move, sign: int, slots: int) -> _BlockProbabilities:
+def _block_probabilities(
+    mechanism: Mechanism, move: Move, sign: int, slots: int
+) -> _BlockProbabilities:
     """Return the probabilities of blocks of outputs, before and after a cell moves up or down.
 
     The cell moves up by `move.shift` steps if `sign` is 1, and down if `sign` is -1.
     """
-    edges = _block_edges(law, move.shift)
+    edges = _block_edges(mechanism, move.shift)
     with ctx.workprec(128):
-        own = [_tail_intervals(law, edge) for edge in edges]
-        moved = [_tail_intervals(law, edge - sign * move.shift) for edge in edges]
+        own = [_tail_intervals(mechanism, edge) for edge in edges]
+        moved = [_tail_intervals(mechanism, edge - sign * move.shift) for edge in edges]
         # P is rounded down and Q up, so that no loss is larger than it is: this is a lower bound.
         p = [float(_probability_between(a, b).lower()) for a, b in pairwise(own)]
         q = [_rounded_up_float(_probability_between(a, b)) for a, b in pairwise(moved)]
@@ -196,11 +202,11 @@ def _block_probabilities(law: Mechanism, move: Move, sign: int, slots: int) -> _
     return _BlockProbabilities(masses[seen], np.array(q)[seen], slots * move.cells)
 
 
-def _response_blocks(law: RandomizedResponse, times: int) -> _BlockProbabilities:
+def _response_blocks(mechanism: RandomizedResponse, times: int) -> _BlockProbabilities:
     """Return the probabilities of three answers: one value, another value, and any other value."""
     with ctx.workprec(128):
-        rest, inside = law.tail(2, True), law.tail(0, False)
-        masses = [inside, law.tail(1, True) - rest, rest]
+        rest, inside = mechanism.tail(2, True), mechanism.tail(0, False)
+        masses = [inside, mechanism.tail(1, True) - rest, rest]
         p = np.array([float(mass.lower()) for mass in masses])
         q = np.array([_rounded_up_float(masses[i]) for i in (1, 0, 2)])
     seen = p > LEAST_MASS
@@ -212,9 +218,9 @@ def _rounded_up_float(mass: Any) -> float:
     return 0.0 if mass.is_zero() else max(float(mass.upper()), LEAST_MASS)
 
 
-def _tail_intervals(law: Mechanism, edge: int) -> tuple[Any, Any]:
+def _tail_intervals(mechanism: Mechanism, edge: int) -> tuple[Any, Any]:
     """Return intervals (balls) that contain P(K < edge) and P(K >= edge)."""
-    return law.tail(edge - 1, False), law.tail(edge, True)
+    return mechanism.tail(edge - 1, False), mechanism.tail(edge, True)
 
 
 def _probability_between(low: tuple[Any, Any], high: tuple[Any, Any]) -> Any:
@@ -227,9 +233,9 @@ def _probability_between(low: tuple[Any, Any], high: tuple[Any, Any]) -> Any:
     return below if below.rad() < above.rad() else above
 
 
-def _block_edges(law: Mechanism, shift: int) -> list[int]:
+def _block_edges(mechanism: Mechanism, shift: int) -> list[int]:
     """Return the edges of blocks: close together near the middle, farther apart in the tails."""
-    near = max(1.0, 4.0 * law.half_width(0.5) + shift)
+    near = max(1.0, 4.0 * mechanism.half_width(0.5) + shift)
     step = max(1, round(near / NEAR_BLOCKS))
     middle = [step * i for i in range(-NEAR_BLOCKS, NEAR_BLOCKS + 1)]
     far = []
@@ -237,7 +243,7 @@ def _block_edges(law: Mechanism, shift: int) -> list[int]:
     growth_factor = 1.15
     for _ in range(4 * FAR_BLOCKS):
         with ctx.workprec(64):
-            if float(law.tail(edge, True)) < LEAST_TAIL or edge > 2**60:
+            if float(mechanism.tail(edge, True)) < LEAST_TAIL or edge > 2**60:
                 break
         edge = max(edge + step, round(edge * growth_factor))
         far.append(edge)
@@ -272,10 +278,10 @@ def _epsilon_lower_bound(
     times = sum(part.times for part in parts)
     reach = 4.0 * claimed + 1.0
     width = max(2e-3 * claimed / times, 2.0 * reach / LARGEST_GRID)
-    laws = [_loss_distribution(part, width, math.ceil(reach / width)) for part in parts]
-    total = laws[0].self_compose(parts[0].times, TRUNCATED)
-    for law, part in zip(laws[1:], parts[1:], strict=True):
-        total = total.compose(law.self_compose(part.times, TRUNCATED))
+    mechanisms = [_loss_distribution(part, width, math.ceil(reach / width)) for part in parts]
+    total = mechanisms[0].self_compose(parts[0].times, TRUNCATED)
+    for mechanism, part in zip(mechanisms[1:], parts[1:], strict=True):
+        total = total.compose(mechanism.self_compose(part.times, TRUNCATED))
     return float(total.get_epsilon_for_delta(delta + FLOAT_NOISE))
 
 

@@ -1,4 +1,4 @@
-"""Laws for the conformance suite: every mechanism of the folder, at each of its example shapes."""
+"""Mechanisms for the conformance suite: every mechanism of the folder, at each of its example shapes."""
 
 from __future__ import annotations
 

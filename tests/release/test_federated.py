@@ -214,8 +214,8 @@ def test_plan_keeps_budget_with_honest_parties(tmp_path: Path) -> None:
     assert every.guarantee.epsilon < least.guarantee.epsilon < one.guarantee.epsilon
     assert one.rounding == 0.0 < least.rounding < 1e-3
     for share in plan.shares:
-        alpha = share.law.alpha
-        total = share.law.scale / share.refined * 3 ** (1 / alpha)
+        alpha = share.mechanism.alpha
+        total = share.mechanism.scale / share.refined * 3 ** (1 / alpha)
         planned = next(c for c in plan.columns if c.measurement.name == share.measurement.name)
         assert total == pytest.approx(planned.mechanism.scale, rel=1e-12)
     assert plan.guarantee == least.guarantee
@@ -260,7 +260,7 @@ def drawn_noise(folders: list[Path], cells: int) -> dict[str, list[int]]:
     for party in range(1, len(folders) + 1):
         bits = Keyed(str(party))
         for share in shares:
-            noise = sample(share.law, cells, bits, modular=True).tolist()
+            noise = sample(share.mechanism, cells, bits, modular=True).tolist()
             before = found[share.measurement.name]
             found[share.measurement.name] = [x + y for x, y in zip(before, noise, strict=True)]
     return found
@@ -274,7 +274,7 @@ def test_true_values_are_clamped_before_noise(tmp_path: Path) -> None:
         exact = ExactTable("q", len(true), {share.measurement.name: true for share in shares})
         found, stream = noised_messages(exact, shares, parties, Keyed("one")), Keyed("one")
         for share in shares:
-            noise = sample(share.law, len(true), stream, modular=True).view(np.uint64)
+            noise = sample(share.mechanism, len(true), stream, modular=True).view(np.uint64)
             sent = found[share.measurement.name].view(np.uint64) - noise
             reach = share.clamping_bound(parties) * share.refined
             assert sent.view(np.int64).tolist() == [reach, -reach, 12 * share.refined, 0]

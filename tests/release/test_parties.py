@@ -232,7 +232,9 @@ def test_sum_is_truth_plus_noise_of_all_parties(folders: list[Path], plan: Feder
     for party in range(1, PARTIES + 1):
         bits = Keyed(f"forged party {party}")
         for share in plan.of_shares("by_city"):
-            noise[share.measurement.name] += sample(share.law, 3, bits, modular=True).astype(object)
+            noise[share.measurement.name] += sample(share.mechanism, 3, bits, modular=True).astype(
+                object
+            )
     share = next(s for s in plan.shares if s.measurement.name == "rows")
     assert share.measurement.sensitivity.slots == 2
     off = [Fraction(int(n), share.refined) for n in noise["rows"]]
@@ -247,7 +249,7 @@ def test_sum_is_truth_plus_noise_of_all_parties(folders: list[Path], plan: Feder
 def test_margins_of_sums_hold_and_are_tight(alpha: float, plan: FederatedPlan) -> None:
     """1 in 20 sums lies outside, not 4 or 6 in 100: a margin that is 5 % off would be seen."""
     law, times = SymmetricAlphaStable(900.0, alpha), 400_000
-    share = replace(plan.shares[0], law=law)
+    share = replace(plan.shares[0], mechanism=law)
     draws = sample(law, PARTIES * times, Keyed(f"margin {alpha}"), modular=True)
     sums = np.abs(draws.reshape(PARTIES, times).sum(axis=0).astype(np.float64))
     width = float(share.margin(PARTIES) * share.refined / share.measurement.step)
@@ -262,9 +264,9 @@ def epsilon_by_hand(plan: FederatedPlan, honest: int) -> float:
     total = 0.0
     for share in plan.shares:
         (move,) = share.measurement.sensitivity.moves
-        scale = share.law.scale * honest ** (1 / share.law.alpha)
-        loss = largest_loss(share.law.alpha, move.shift * share.refined / scale)
-        rounding = rounding_exponent(share.law.alpha, share.law.scale, honest)
+        scale = share.mechanism.scale * honest ** (1 / share.mechanism.alpha)
+        loss = largest_loss(share.mechanism.alpha, move.shift * share.refined / scale)
+        rounding = rounding_exponent(share.mechanism.alpha, share.mechanism.scale, honest)
         total += share.measurement.sensitivity.slots * move.cells * (loss + 2 * rounding)
     return total
 
@@ -297,7 +299,7 @@ def test_cost_of_one_message_is_the_cost_of_its_share(tmp_path: Path) -> None:
             held, moves=tuple(replace(m, shift=m.shift * share.refined) for m in held.moves)
         )
 
-    vectors = [make_accounting_input(share.law, fine(share)) for share in plan.shares]
+    vectors = [make_accounting_input(share.mechanism, fine(share)) for share in plan.shares]
     alone = guarantee_of(vectors, budget)
     one = plan.trusts[-1]
     assert (one.honest, one.rounding) == (1, 0.0)
@@ -312,8 +314,8 @@ def test_verify_recomputes_the_cost_of_messages(
     assert report.ok
     assert report.opinion is not None
     assert 0.97 * report.opinion.claimed < report.opinion.at_least <= report.opinion.claimed
-    kept = ShareColumn.sum_law
-    monkeypatch.setattr(ShareColumn, "sum_law", lambda share, n: kept(share, max(n, 2)))
+    kept = ShareColumn.sum_mechanism
+    monkeypatch.setattr(ShareColumn, "sum_mechanism", lambda share, n: kept(share, max(n, 2)))
     report = verify(publish(tmp_path, "party"))
     assert [finding.code for finding in report.findings] == ["DP-VERIFY-011"]
 
@@ -322,7 +324,7 @@ def share_of(
     plan: FederatedPlan, name: str, law: SymmetricAlphaStable, refined: int
 ) -> ShareColumn:
     found = next(share for share in plan.shares if share.measurement.name == name)
-    return replace(found, law=law, refined=refined)
+    return replace(found, mechanism=law, refined=refined)
 
 
 def test_messages_wrap_for_noise_beyond_64_bits(plan: FederatedPlan) -> None:

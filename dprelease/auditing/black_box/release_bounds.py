@@ -214,11 +214,11 @@ def _questions_about_trust(
 
 def _claim_of_share(share: ShareColumn, trust: Trust) -> Claim:
     """Return the claim about the sums of one measurement, as in `privacy/losses/stable.py`."""
-    mechanism, delta = share.sum_law(trust.honest), trust.guarantee.delta
+    mechanism, delta = share.sum_mechanism(trust.honest), trust.guarantee.delta
     alone = epsilon_at(
         [make_accounting_input(mechanism, share.fine_sensitivity)], delta * NOISE_FRACTION
     )
-    exponent = rounding_exponent(share.law.alpha, share.law.scale, trust.honest)
+    exponent = rounding_exponent(share.mechanism.alpha, share.mechanism.scale, trust.honest)
     more = 2 * share.cells_of_unit * Fraction(exponent)
     return Claim(delta, round_up(Fraction(alone) + more))
 

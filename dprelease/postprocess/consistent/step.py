@@ -102,9 +102,9 @@ def _column_findings(
             )
             continue
         uncertified = {
-            law.name: one.name
+            noise.name: one.name
             for one in (*agreed.shape.placed, *agreed.shape.grouping_tables)
-            if (law := agreed.mechanism_of(one.table)).variance_bound_and_mean is None
+            if (noise := agreed.mechanism_of(one.table)).variance_bound_and_mean is None
         }
         for mechanism, table in uncertified.items():
             yield QueryError(

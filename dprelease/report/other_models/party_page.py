@@ -55,11 +55,11 @@ class PartyFacts(Facts):
         """Return each column of messages with the noise that one party adds."""
         found = []
         for held in self.record.measurements:
-            law, query = registry.mechanism_of_event(held.event), self.queries[held.query]
+            mechanism, query = registry.mechanism_of_event(held.event), self.queries[held.query]
             measurement = next(one for one in query.measurements if one.name == held.column)
-            if not isinstance(law, SymmetricAlphaStable):
+            if not isinstance(mechanism, SymmetricAlphaStable):
                 raise TypeError("shares of noise are stable")
-            found.append(ShareColumn(query, measurement, law, held.refined, held.chosen_by))
+            found.append(ShareColumn(query, measurement, mechanism, held.refined, held.chosen_by))
         return tuple(found)
 
     @cached_property
@@ -85,7 +85,7 @@ class PartyFacts(Facts):
     def planned_columns(self) -> Iterator[PlannedColumn]:
         """Yield every column with the noise that one party adds to it."""
         for share in self.shares:
-            yield PlannedColumn(share.query, share.measurement, share.law, share.chosen_by)
+            yield PlannedColumn(share.query, share.measurement, share.mechanism, share.chosen_by)
 
 
 PARTS = ("label", "sums", "made")
@@ -198,17 +198,17 @@ def _provenance(context: Context, facts: PartyFacts, checks: Checks | None) -> P
         rows.append(
             context.cells(
                 names.name(f"{share.query.name}.{share.measurement.name}"),
-                names.name(share.law.name),
+                names.name(share.mechanism.name),
                 words.say(
                     "sums.scale",
-                    alpha=words.number(to_three_digits(share.law.alpha)),
+                    alpha=words.number(to_three_digits(share.mechanism.alpha)),
                     share=words.number(
-                        to_three_digits(_share_scale_in_steps(share.law, share.refined))
+                        to_three_digits(_share_scale_in_steps(share.mechanism, share.refined))
                     ),
                     sum=words.number(
                         to_three_digits(
                             _share_scale_in_steps(
-                                share.sum_law(facts.record.parties), share.refined
+                                share.sum_mechanism(facts.record.parties), share.refined
                             )
                         )
                     ),
@@ -221,6 +221,6 @@ def _provenance(context: Context, facts: PartyFacts, checks: Checks | None) -> P
     return replace(provenance_section(context, checks), noise=noise)
 
 
-def _share_scale_in_steps(law: SymmetricAlphaStable, refined: int) -> float:
+def _share_scale_in_steps(mechanism: SymmetricAlphaStable, refined: int) -> float:
     """Return the scale of one share's noise in steps of the published value."""
-    return float(law.scale) / refined
+    return float(mechanism.scale) / refined

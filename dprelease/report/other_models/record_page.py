@@ -63,7 +63,7 @@ class RecordFacts(Facts):
         return {part.name: part.query for part in self.parts}
 
     @cached_property
-    def laws(self) -> Mapping[tuple[str, str], Mechanism]:
+    def mechanisms(self) -> Mapping[tuple[str, str], Mechanism]:
         """Return the noise mechanism of each column."""
         return {
             name: registry.record_mechanism_of_event(held.event)
@@ -83,7 +83,9 @@ class RecordFacts(Facts):
             for column in part.columns:
                 name = part.name, column.name
                 chosen = self.measurement_records[name].chosen_by
-                yield LocalColumn(part.query, column.measurement, self.laws[name], chosen, column)
+                yield LocalColumn(
+                    part.query, column.measurement, self.mechanisms[name], chosen, column
+                )
 
 
 PARTS = ("records", "label", "made")
@@ -170,8 +172,8 @@ def _estimated_column(
 ) -> _EstimatedColumn:
     """Return a column with the estimates from its values; without values it has none."""
     number = 0 if values is None else len(values)
-    law = facts.laws[part.name, column.name]
-    found = record_estimates(values, column, law, CONFIDENCE) if number else ()
+    mechanism = facts.mechanisms[part.name, column.name]
+    found = record_estimates(values, column, mechanism, CONFIDENCE) if number else ()
     return _EstimatedColumn(table, metadata, column, number, found)
 
 
@@ -236,12 +238,12 @@ def _provenance(context: Context, facts: RecordFacts, checks: Checks | None) -> 
             says = words.say("made.range", low=low, high=high, unit=names.name(held.unit))
             bounds.append(context.cells(shown, says, words.exactly(fraction_of_text(held.step))))
     heads = [words.say(f"made.head.{name}") for name in ("column", "bounds", "step")]
-    laws = [words.say(f"made.head.{name}") for name in ("column", "noise", "parameters")]
+    mechanisms = [words.say(f"made.head.{name}") for name in ("column", "noise", "parameters")]
     return replace(
         provenance_section(context, checks),
         bounds=PageTable(words.say("made.bounds"), heads, bounds) if bounds else None,
         noise_lead=words.say("records.noise.lead"),
-        noise=PageTable(words.say("made.noise"), laws, noise),
+        noise=PageTable(words.say("made.noise"), mechanisms, noise),
     )
 
 

@@ -64,11 +64,11 @@ def local_estimate(
     held = read_manifest_as(folder, LocalManifest)
     event = _noise_event(held, column, records)
     part, declared, table_metadata = _described_column(folder, held, event)
-    law = _mechanism_of(event)
+    mechanism = _mechanism_of(event)
     values = _read_column(folder, held, part, table_metadata, event.column)
     if not len(values):
         raise _no_estimate("there is no record", "publish more records")
-    return record_estimates(values, declared, law, confidence)
+    return record_estimates(values, declared, mechanism, confidence)
 
 
 def _confidence_of(number: Number) -> float:

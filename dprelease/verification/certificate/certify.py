@@ -139,7 +139,7 @@ class _Proof:
         """Return the verdict on a claim, and why it is not proved."""
         if best is not None and best.at_most <= claim.claimed:
             return Verdict.PROVED, ()
-        loose = [kind.law.name for kind in self.kinds if not kind.losses.tight]
+        loose = [kind.mechanism.name for kind in self.kinds if not kind.losses.tight]
         grounds = dict.fromkeys(UNKNOWN.format(noise=name) for name in loose)
         if best is None:
             grounds[FAR] = None
@@ -180,12 +180,12 @@ def _certified_part(kind: VectorKind) -> CertifiedPart:
     """Return one kind of vectors as the certificate describes it."""
     shown = ", ".join(
         f"{name} {text if len(text) < LONGEST_TEXT else '...'}"
-        for name, text in kind.law.parameters
+        for name, text in kind.mechanism.parameters
     )
     meeting_note = "; where parts of a change meet, " + MEETING if kind.parts_can_meet else ""
     few_cells_note = "; " + FEW_CELLS if kind.sensitivity.of_all_rows else ""
     return CertifiedPart(
-        f"{kind.law.name} ({shown})",
+        f"{kind.mechanism.name} ({shown})",
         kind.columns,
         kind.cells_of_unit,
         kind.losses.theorem + meeting_note + few_cells_note,

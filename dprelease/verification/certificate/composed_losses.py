@@ -33,10 +33,10 @@ from dprelease.verification.certificate.neighbour_blocks import (
 )
 
 
-def pointwise_largest(laws: Sequence[LossMasses]) -> LossMasses:
-    """Return a distribution whose curve is nowhere below those of `laws`, on their common grid."""
-    best = laws[0]
-    for other in laws[1:]:
+def pointwise_largest(distributions: Sequence[LossMasses]) -> LossMasses:
+    """Return a distribution whose curve is nowhere below those of others, on their grid."""
+    best = distributions[0]
+    for other in distributions[1:]:
         best = _larger_curve(best, other)
     return best
 
@@ -48,7 +48,7 @@ def _larger_curve(one: LossMasses, other: LossMasses) -> LossMasses:
     width and length.
     """
     first = min(one.first, other.first)
-    last = max(law.first + len(law.masses) - 1 for law in (one, other))
+    last = max(distribution.first + len(distribution.masses) - 1 for distribution in (one, other))
     reach = int(max(abs(first), abs(last)) * one.width) + 1
     with ctx.workprec(2 * one.bits + 4 * reach + 128):
         width = ball(one.width)
@@ -56,7 +56,7 @@ def _larger_curve(one: LossMasses, other: LossMasses) -> LossMasses:
         rise = width.exp()
         for _ in range(last - first):
             points.append(points[-1] * rise)
-        curves = (_deltas_on_grid(law, first, points) for law in (one, other))
+        curves = (_deltas_on_grid(distribution, first, points) for distribution in (one, other))
         values = [a.max(b) for a, b in zip(*curves, strict=True)]
         start = max(one.total, other.total)
         # At x = 0 a curve is the sum of all its probabilities, so the first chord begins there.
@@ -76,15 +76,15 @@ def _larger_curve(one: LossMasses, other: LossMasses) -> LossMasses:
     return LossMasses(one.width, first, masses, infinite, one.bits)
 
 
-def _deltas_on_grid(law: LossMasses, first: int, points: Sequence[arb]) -> list[arb]:
+def _deltas_on_grid(distribution: LossMasses, first: int, points: Sequence[arb]) -> list[arb]:
     """Return delta at every point of the grid, in units of probability."""
-    p, q = law.infinite, arb(0)
+    p, q = distribution.infinite, arb(0)
     values = []
     for i in range(len(points) - 1, -1, -1):
         values.append(p - points[i] * q)
-        place = first + i - law.first
-        if 0 <= place < len(law.masses):
-            mass = int(law.masses[place])
+        place = first + i - distribution.first
+        if 0 <= place < len(distribution.masses):
+            mass = int(distribution.masses[place])
             p += mass
             q += mass / points[i]
     return values[::-1]
@@ -223,24 +223,24 @@ class LossGrids:
 
     def _precision(self, kind: VectorKind) -> int:
         """Return the precision in bits: a probability may be a small difference of two tails."""
-        return self.bits + 96 + 2 * _rounded_log2(Fraction(kind.law.scale))
+        return self.bits + 96 + 2 * _rounded_log2(Fraction(kind.mechanism.scale))
 
 
 @dataclass(frozen=True, slots=True)
 class ComposedLosses:
     """The losses of all vectors together, minus `slack`."""
 
-    law: LossMasses
+    distribution: LossMasses
     slack: Fraction
 
     def epsilon_at(self, delta: Fraction) -> Fraction | None:
         """Return an epsilon that all vectors together satisfy at `delta`; None if none is found."""
-        found = self.law.epsilon_at(delta)
+        found = self.distribution.epsilon_at(delta)
         return None if found is None else upper_end(found) + self.slack
 
     def delta_at(self, epsilon: Fraction) -> Fraction:
         """Return a delta that all vectors together satisfy at an epsilon."""
-        return min(Fraction(1), upper_end(self.law.delta_at(epsilon - self.slack)))
+        return min(Fraction(1), upper_end(self.distribution.delta_at(epsilon - self.slack)))
 
 
 def composed_losses(
@@ -254,8 +254,8 @@ def composed_losses(
     grids = LossGrids(kinds, delta, resolution)
     allowance = int(delta * 2**grids.bits / (grids.cells * 2 ** (resolution.raised + 2)))
     composer = Composer(allowance, resolution.longest)
-    laws = [_compose_kind(kind, grids, composer) for kind in kinds]
-    return ComposedLosses(composer.compose_all(laws), grids.cells * grids.slack)
+    distributions = [_compose_kind(kind, grids, composer) for kind in kinds]
+    return ComposedLosses(composer.compose_all(distributions), grids.cells * grids.slack)
 
 
 def _compose_kind(kind: VectorKind, grids: LossGrids, composer: Composer) -> LossMasses:
@@ -294,11 +294,11 @@ def _main_losses(kind: VectorKind) -> list[Fraction]:
     return [usual / shift, usual] if usual else []
 
 
-def _self_composition(law: LossMasses, times: int) -> LossMasses:
+def _self_composition(distribution: LossMasses, times: int) -> LossMasses:
     """Return the composition of a few copies, on the same grid."""
-    product = law
+    product = distribution
     for _ in range(times - 1):
-        product = product.compose(law)
+        product = product.compose(distribution)
     return product
 
 

@@ -104,7 +104,11 @@ class _SummedMoments:
         exact = kind.losses.moments
         if exact is None:
             moves = self.grids[id(kind)]
-            found = [cells * _ln_moment(law, order) for cells, ways in moves for law in ways]
+            found = [
+                cells * _ln_moment(distribution, order)
+                for cells, ways in moves
+                for distribution in ways
+            ]
         else:
             found = [
                 move.cells * exact.ln_moment(move.shift, order) for move in kind.sensitivity.moves
@@ -129,14 +133,14 @@ class _SummedMoments:
         return total
 
 
-def _ln_moment(law: LossMasses, order: Fraction) -> arb:
+def _ln_moment(distribution: LossMasses, order: Fraction) -> arb:
     """Return ln E exp((order - 1) loss) for a distribution of losses that are `SLACK` too small."""
-    if law.infinite:
+    if distribution.infinite:
         raise TooLongError
-    step = ball((order - 1) * law.width)
-    moment = arb_poly([arb(int(mass)) for mass in law.masses])(step.exp())
-    scaled = moment.log() - law.bits * arb(2).log()
-    return scaled + (law.first + ball(SLACK)) * step
+    step = ball((order - 1) * distribution.width)
+    moment = arb_poly([arb(int(mass)) for mass in distribution.masses])(step.exp())
+    scaled = moment.log() - distribution.bits * arb(2).log()
+    return scaled + (distribution.first + ball(SLACK)) * step
 
 
 def _largest_quotient(moments: _SummedMoments, aim: Fraction) -> Fraction | None:

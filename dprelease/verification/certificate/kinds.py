@@ -33,7 +33,7 @@ class VectorKind:
     the changes of any cells by those of `slots` parts.
     """
 
-    law: Randomizer
+    mechanism: Randomizer
     losses: ProvenLosses
     sensitivity: Sensitivity
     columns: tuple[str, ...]
@@ -135,15 +135,15 @@ def vector_kinds_of(events: Sequence[Event]) -> list[VectorKind]:
     """
     named: dict[tuple[Randomizer, Sensitivity], list[str]] = {}
     for event in events:
-        law = registry.mechanism_of_event(event)
-        if event.sensitivity.of_all_rows and not law.costs_most_in_few_cells:
-            raise BudgetError("DP-BUDGET-012", column=event.column, mechanism=law.name)
-        named.setdefault((law, event.sensitivity), []).append(f"{event.query}.{event.column}")
-    # All sensitivities of a law share its losses, so its tails are summed once.
-    proven = {law: proven_losses(law) for law, _ in named}
+        mechanism = registry.mechanism_of_event(event)
+        if event.sensitivity.of_all_rows and not mechanism.costs_most_in_few_cells:
+            raise BudgetError("DP-BUDGET-012", column=event.column, mechanism=mechanism.name)
+        named.setdefault((mechanism, event.sensitivity), []).append(f"{event.query}.{event.column}")
+    # All sensitivities of a mechanism share its losses, so its tails are summed once.
+    proven = {mechanism: proven_losses(mechanism) for mechanism, _ in named}
     return [
-        VectorKind(law, proven[law], sensitivity, tuple(columns))
-        for (law, sensitivity), columns in named.items()
+        VectorKind(mechanism, proven[mechanism], sensitivity, tuple(columns))
+        for (mechanism, sensitivity), columns in named.items()
     ]
 
 

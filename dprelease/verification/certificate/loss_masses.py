@@ -151,22 +151,24 @@ class Composer:
         self.allowance = allowance
         self.longest = longest
 
-    def power(self, law: LossMasses, times: int) -> LossMasses:
+    def power(self, distribution: LossMasses, times: int) -> LossMasses:
         """Return the composition of `times` >= 1 copies, by squaring."""
-        law = self.shortened(law)
+        distribution = self.shortened(distribution)
         product: LossMasses | None = None
         while True:
             if times % 2:
-                product = law if product is None else self.compose_pair(product, law)
+                product = (
+                    distribution if product is None else self.compose_pair(product, distribution)
+                )
             times //= 2
             if not times:
                 assert product is not None  # for type checkers, because `times` is at least 1
                 return product
-            law = self.compose_pair(law, law)
+            distribution = self.compose_pair(distribution, distribution)
 
-    def compose_all(self, laws: Sequence[LossMasses]) -> LossMasses:
+    def compose_all(self, distributions: Sequence[LossMasses]) -> LossMasses:
         """Return the composition of all distributions; each step composes the two shortest."""
-        waiting = sorted(laws, key=lambda law: -len(law.masses))
+        waiting = sorted(distributions, key=lambda distribution: -len(distribution.masses))
         while len(waiting) > 1:
             both = self.compose_pair(waiting.pop(), waiting.pop())
             place = len(waiting)
@@ -183,9 +185,9 @@ class Composer:
             other = other.on_coarser_grid()
         return self.shortened(one.compose(other))
 
-    def shortened(self, law: LossMasses) -> LossMasses:
+    def shortened(self, distribution: LossMasses) -> LossMasses:
         """Return a distribution of at most `longest` points that dominates another one."""
-        law = law.trim(self.allowance)
-        while len(law.masses) > self.longest:
-            law = law.on_coarser_grid()
-        return law
+        distribution = distribution.trim(self.allowance)
+        while len(distribution.masses) > self.longest:
+            distribution = distribution.on_coarser_grid()
+        return distribution

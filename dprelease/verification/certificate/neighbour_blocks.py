@@ -58,11 +58,11 @@ class Tails(Protocol):
 class MirroredLaw:
     """The distribution of -K."""
 
-    law: Tails
+    noise: Tails
 
     def tail(self, k: int, upper: bool) -> arb:
         """Return an interval (ball) that contains P(-K >= k), or P(-K <= k): the opposite tail."""
-        return self.law.tail(-k, not upper)
+        return self.noise.tail(-k, not upper)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class ShiftedLaw:
     output minus the shift, passes the middle.
     """
 
-    law: Tails
+    noise: Tails
     shift: int
     middle: int = 0
     largest: Fraction | None = None
@@ -126,8 +126,10 @@ class ShiftedLaw:
 
     def _first_edges(self, least: float) -> list[int]:
         """Return evenly spaced edges between both tails, and the edges at bends."""
-        low = -_tail_distance(lambda j: self.law.tail(self.middle - j, False), least) + self.middle
-        high = _tail_distance(lambda j: self.law.tail(self.middle + j, True), least) + self.middle
+        low = (
+            -_tail_distance(lambda j: self.noise.tail(self.middle - j, False), least) + self.middle
+        )
+        high = _tail_distance(lambda j: self.noise.tail(self.middle + j, True), least) + self.middle
         span = high - low
         even = {low + span * i // START for i in range(START + 1)}
         bends = {self.middle + i + moved for i in (0, 1) for moved in (0, self.shift)}
@@ -174,7 +176,7 @@ class _BlockEdges:
         if (k, shift) not in self.known:
             upper = k > middle
             at = k - shift if upper else k - shift - 1
-            self.known[k, shift] = self.moved.law.tail(at, upper)
+            self.known[k, shift] = self.moved.noise.tail(at, upper)
         return self.known[k, shift]
 
     def _mass(self, low: int | None, high: int | None, shift: int) -> arb:

@@ -56,12 +56,12 @@ MIXTURE = (
 )
 
 
-def proven_losses(law: Randomizer) -> ProvenLosses:
+def proven_losses(mechanism: Randomizer) -> ProvenLosses:
     """Return proven losses of a mechanism, at the current precision of the flint context."""
-    if isinstance(law, Selection):
-        return _choice_losses(law)
-    known = KNOWN.get(law.name)
-    return NOTHING if known is None else known(law)
+    if isinstance(mechanism, Selection):
+        return _choice_losses(mechanism)
+    known = KNOWN.get(mechanism.name)
+    return NOTHING if known is None else known(mechanism)
 
 
 def _single_block(_shift: int, _options: BlockOptions) -> list[list[Block]]:
@@ -74,7 +74,7 @@ NOTHING = ProvenLosses(_single_block, "nothing is proved about this mechanism", 
 
 
 def _log_concave_losses(
-    law: Any,
+    mechanism: Any,
     tails: Tails | None = None,
     *,
     losses: Callable[[int], Callable[[int], arb]] | None = None,
@@ -90,15 +90,15 @@ def _log_concave_losses(
     `tails` replaces the tails of the mechanism. `losses` returns, for a move by a number of steps,
     the function from an output to its loss, if this has a closed form.
     """
-    middle = int(getattr(law, "mode", 0))
+    middle = int(getattr(mechanism, "mode", 0))
 
     def block_lists(shift: int, options: BlockOptions) -> list[list[Block]]:
         """Return the blocks of a move upwards and, if it differs, of one downwards."""
         of_one = None if losses is None else losses(shift)
-        up = ShiftedLaw(tails or law, shift, middle, largest(shift), of_one)
-        if law.is_symmetric:
+        up = ShiftedLaw(tails or mechanism, shift, middle, largest(shift), of_one)
+        if mechanism.is_symmetric:
             return [up.blocks(options)]
-        down = ShiftedLaw(MirroredLaw(law), shift, -middle, largest(shift))
+        down = ShiftedLaw(MirroredLaw(mechanism), shift, -middle, largest(shift))
         return [up.blocks(options), down.blocks(options)]
 
     squares = mu_squared is not unknown_bound or rho is not unknown_bound
@@ -125,63 +125,65 @@ def _squared_shift_over(variance: Fraction) -> Known:
     return lambda shift: shift**2 / variance
 
 
-def _laplace_losses(law: Any) -> ProvenLosses:
+def _laplace_losses(mechanism: Any) -> ProvenLosses:
     """Return the losses of discrete, rounded or asymmetric Laplace noise.
 
     `scale` is that of the steeper side.
     """
-    return _log_concave_losses(law, largest=_shift_over_scale(Fraction(law.scale)))
+    return _log_concave_losses(mechanism, largest=_shift_over_scale(Fraction(mechanism.scale)))
 
 
-def _gaussian_losses(law: Any) -> ProvenLosses:
+def _gaussian_losses(mechanism: Any) -> ProvenLosses:
     """Return the losses of rounded normal noise, which is post-processing of N(0, scale^2)."""
-    variance = Fraction(law.scale) ** 2
+    variance = Fraction(mechanism.scale) ** 2
     return _log_concave_losses(
-        law, mu_squared=_squared_shift_over(variance), rho=_squared_shift_over(2 * variance)
+        mechanism, mu_squared=_squared_shift_over(variance), rho=_squared_shift_over(2 * variance)
     )
 
 
-def _truncated_laplace_losses(law: Any) -> ProvenLosses:
+def _truncated_laplace_losses(mechanism: Any) -> ProvenLosses:
     """Return the losses of truncated Laplace noise: losses above shift / scale are infinite."""
-    return _log_concave_losses(law, usual=_shift_over_scale(Fraction(law.scale)))
+    return _log_concave_losses(mechanism, usual=_shift_over_scale(Fraction(mechanism.scale)))
 
 
-def _generalized_gaussian_losses(law: Any) -> ProvenLosses:
+def _generalized_gaussian_losses(mechanism: Any) -> ProvenLosses:
     """Return the losses of generalized normal noise of any order p."""
-    scale = Fraction(law.scale)
-    if law.p == 1:
-        return _log_concave_losses(law, largest=_shift_over_scale(scale))
-    if law.p == 2:  # normal noise with the standard deviation scale / sqrt(2)
+    scale = Fraction(mechanism.scale)
+    if mechanism.p == 1:
+        return _log_concave_losses(mechanism, largest=_shift_over_scale(scale))
+    if mechanism.p == 2:  # normal noise with the standard deviation scale / sqrt(2)
         return _log_concave_losses(
-            law, mu_squared=_squared_shift_over(scale**2 / 2), rho=_squared_shift_over(scale**2)
+            mechanism,
+            mu_squared=_squared_shift_over(scale**2 / 2),
+            rho=_squared_shift_over(scale**2),
         )
-    return _log_concave_losses(law)
+    return _log_concave_losses(mechanism)
 
 
-def _integer_gaussian_losses(law: Any) -> ProvenLosses:
+def _integer_gaussian_losses(mechanism: Any) -> ProvenLosses:
     """Return the losses of integers with weights exp(-(k / scale)^2 / 2 - offset |k| / scale).
 
     With offset 0 this is discrete Gaussian noise, whose rho is shift^2 / (2 scale^2) (Canonne,
     Kamath and Steinke 2020, arXiv 2004.00010v5, Theorem 4).
     """
-    scale, offset = Fraction(law.scale), Fraction(law.offset)
+    scale, offset = Fraction(mechanism.scale), Fraction(mechanism.offset)
     # Wider noise has too many weights to sum; then the mechanism's own balls are used.
     tails = SummedTails(scale, offset) if scale <= LARGEST_SCALE else None
     losses = partial(falling_loss, scale, offset)
     if offset:
         moments = OffsetMoments(scale, offset, integers=True)
-        return _log_concave_losses(law, tails, losses=losses, moments=moments)
+        return _log_concave_losses(mechanism, tails, losses=losses, moments=moments)
     known = _squared_shift_over(2 * scale**2)
-    return _log_concave_losses(law, tails, losses=losses, rho=known, variance=scale**2)
+    return _log_concave_losses(mechanism, tails, losses=losses, rho=known, variance=scale**2)
 
 
-def _offset_gaussian_losses(law: Any) -> ProvenLosses:
+def _offset_gaussian_losses(mechanism: Any) -> ProvenLosses:
     """Return the losses of rounded offset-symmetric Gaussian noise."""
-    scale, offset = Fraction(law.scale), Fraction(law.ratio)
-    return _log_concave_losses(law, moments=OffsetMoments(scale, offset, integers=False))
+    scale, offset = Fraction(mechanism.scale), Fraction(mechanism.ratio)
+    return _log_concave_losses(mechanism, moments=OffsetMoments(scale, offset, integers=False))
 
 
-def _staircase_losses(law: Any) -> ProvenLosses:
+def _staircase_losses(mechanism: Any) -> ProvenLosses:
     """Return the losses of staircase noise, with stairs of `width`.
 
     Rounded noise is post-processing of continuous noise, which has three losses for a move of at
@@ -189,7 +191,11 @@ def _staircase_losses(law: Any) -> ProvenLosses:
     b), b = exp(-width / scale), which is the probability of |Y| <= shift / 2 for a unimodal
     symmetric distribution. Larger moves are divided into several moves, whose losses add up.
     """
-    width, scale, gamma = Fraction(law.width), Fraction(law.scale), Fraction(law.gamma)
+    width, scale, gamma = (
+        Fraction(mechanism.width),
+        Fraction(mechanism.scale),
+        Fraction(mechanism.gamma),
+    )
 
     def largest(shift: int) -> Fraction:
         """Return the sum of the losses of the moves into which a move by `shift` is divided."""
@@ -215,12 +221,12 @@ def _staircase_losses(law: Any) -> ProvenLosses:
     return ProvenLosses(block_lists, STAIRS, largest, largest)
 
 
-def _whole_weight_losses(law: Any) -> ProvenLosses:
+def _whole_weight_losses(mechanism: Any) -> ProvenLosses:
     """Return the losses of noise that is defined by integer weights, with one block per output.
 
     The weights never increase with the distance from 0.
     """
-    masses = law.masses
+    masses = mechanism.masses
     total = 2 * sum(masses) - masses[0]
 
     def block_lists(shift: int, _options: BlockOptions) -> list[list[Block]]:
@@ -237,34 +243,34 @@ def _whole_weight_losses(law: Any) -> ProvenLosses:
             blocks.append(Block(p, q, ratio, ratio))
         return [blocks]
 
-    return ProvenLosses(block_lists, MASSES, usual=_shift_over_scale(Fraction(law.scale)))
+    return ProvenLosses(block_lists, MASSES, usual=_shift_over_scale(Fraction(mechanism.scale)))
 
 
-def _stable_losses(law: Any) -> ProvenLosses:
+def _stable_losses(mechanism: Any) -> ProvenLosses:
     """Return the losses of rounded stable noise, from those of the continuous noise."""
-    scale = Fraction(law.scale)
+    scale = Fraction(mechanism.scale)
 
     def largest(shift: int) -> Fraction:
         """Return an upper bound of the losses of a move by `shift` steps."""
-        if law.alpha == 1:
+        if mechanism.alpha == 1:
             return upper_end(2 * ball(shift / (2 * scale)).asinh())
-        return StableLosses(law.alpha, shift / scale).largest()
+        return StableLosses(mechanism.alpha, shift / scale).largest()
 
     def block_lists(shift: int, options: BlockOptions) -> list[list[Block]]:
         """Return the blocks of a move in one direction; the other one has the same losses."""
-        losses = StableLosses.at_precision_of(law.alpha, shift / scale, options.least)
+        losses = StableLosses.at_precision_of(mechanism.alpha, shift / scale, options.least)
         return [losses.blocks(options, ball(largest(shift)))]
 
-    return ProvenLosses(block_lists, CAUCHY if law.alpha == 1 else MIXTURE, largest)
+    return ProvenLosses(block_lists, CAUCHY if mechanism.alpha == 1 else MIXTURE, largest)
 
 
-def _response_losses(law: Any) -> ProvenLosses:
+def _response_losses(mechanism: Any) -> ProvenLosses:
     """Return the losses of randomized response among n values.
 
     Its probabilities are p = 1 / (1 + (n - 1) exp(-epsilon)) for the true value, and q =
     exp(-epsilon) p for every other value.
     """
-    epsilon, values = 1 / Fraction(law.scale), int(law.values)
+    epsilon, values = 1 / Fraction(mechanism.scale), int(mechanism.values)
 
     def block_lists(_shift: int, _options: BlockOptions) -> list[list[Block]]:
         """Return the blocks of the true value, of the value after the change, and of all others."""
@@ -282,35 +288,35 @@ def _response_losses(law: Any) -> ProvenLosses:
     return ProvenLosses(block_lists, TOLD, lambda _shift: epsilon, lambda _shift: epsilon)
 
 
-def _choice_losses(law: Any) -> ProvenLosses:
+def _choice_losses(mechanism: Any) -> ProvenLosses:
     """Return the losses of a choice among candidates, which are at most shift / scale.
 
     For the exponential mechanism D_a / a is at most an eighth of the square of this loss (Cesar and
     Rogers 2021, arXiv 2004.07223v4), for other mechanisms half of the square (Bun and Steinke 2016,
     Proposition 1.4).
     """
-    largest = _shift_over_scale(Fraction(law.scale))
-    part = 8 if law.has_bounded_range else 2
+    largest = _shift_over_scale(Fraction(mechanism.scale))
+    part = 8 if mechanism.has_bounded_range else 2
 
     def block_lists(shift: int, _options: BlockOptions) -> list[list[Block]]:
         """Return the blocks of a binary output with the largest loss, shift / scale."""
-        return [binary_blocks(shift / Fraction(law.scale))]
+        return [binary_blocks(shift / Fraction(mechanism.scale))]
 
     return ProvenLosses(
         block_lists,
         BIT,
         largest,
         largest,
-        rho=lambda shift: (shift / Fraction(law.scale)) ** 2 / part,
+        rho=lambda shift: (shift / Fraction(mechanism.scale)) ** 2 / part,
     )
 
 
-def _key_selection_losses(law: Any) -> ProvenLosses:
+def _key_selection_losses(mechanism: Any) -> ProvenLosses:
     """Return the losses of a key selection: (1 / scale, delta) for each key.
 
     Source: Desfontaines et al. 2020, Theorem 1.
     """
-    epsilon, chance = 1 / Fraction(law.scale), Fraction(law.delta)
+    epsilon, chance = 1 / Fraction(mechanism.scale), Fraction(mechanism.delta)
 
     def block_lists(_shift: int, _options: BlockOptions) -> list[list[Block]]:
         """Return the blocks of a binary output that reveals all with probability delta."""
@@ -325,15 +331,19 @@ def _key_selection_losses(law: Any) -> ProvenLosses:
     )
 
 
-def _threshold_losses(law: Any) -> ProvenLosses:
+def _threshold_losses(mechanism: Any) -> ProvenLosses:
     """Return the losses of a key that discrete Gaussian noise and a threshold select.
 
     A key of several units loses what the noise loses. A key of one unit is selected if the noise is
     at least `threshold` - 1, which reveals everything; otherwise nothing is lost.
     """
-    noise = _integer_gaussian_losses(law)
-    tails = SummedTails(Fraction(law.scale), Fraction(0)) if law.scale <= LARGEST_SCALE else law
-    chance = upper_end(tails.tail(int(law.threshold) - 1, True))
+    noise = _integer_gaussian_losses(mechanism)
+    tails = (
+        SummedTails(Fraction(mechanism.scale), Fraction(0))
+        if mechanism.scale <= LARGEST_SCALE
+        else mechanism
+    )
+    chance = upper_end(tails.tail(int(mechanism.threshold) - 1, True))
 
     def block_lists(shift: int, options: BlockOptions) -> list[list[Block]]:
         """Return the blocks of a key of several units, and of a key of one unit."""

@@ -205,15 +205,15 @@ def _quantile_values(one: PublishedQuantile) -> Steps:
     return Steps(np.where(one.value.known, one.value.numbers, inner.numbers), inner.known)
 
 
-def may_be_published(path: Path, query: Query, laws: Mapping[str, Randomizer]) -> bool:
+def may_be_published(path: Path, query: Query, mechanisms: Mapping[str, Randomizer]) -> bool:
     """Return whether all cells of a table and their companion columns are possible.
 
-    `path` is a file with the columns of its query, and `laws` has the noise of each measurement.
+    `path` is a file with the columns of its query, `mechanisms` the noise of each measurement.
     """
     import pyarrow as pa
 
     try:
-        return all(are_possible_cells(batch, query, laws) for batch in _batches(path, query))
+        return all(are_possible_cells(batch, query, mechanisms) for batch in _batches(path, query))
     except (OSError, pa.ArrowException):
         return False
 
@@ -226,17 +226,19 @@ def _batches(path: Path, query: Query) -> Iterator[pa.RecordBatch]:
         yield from formats.PUBLISHED_FORMAT.batches(path, None)
 
 
-def are_possible_cells(batch: pa.RecordBatch, query: Query, laws: Mapping[str, Randomizer]) -> bool:
+def are_possible_cells(
+    batch: pa.RecordBatch, query: Query, mechanisms: Mapping[str, Randomizer]
+) -> bool:
     """Return whether the cells of a batch are possible, each alone and all together."""
     return (
-        all(_is_possible_column(batch, query, column, laws) for column in query.columns)
+        all(_is_possible_column(batch, query, column, mechanisms) for column in query.columns)
         and are_possible_quantiles(batch, query)
-        and follow_from_each_other(batch, query, laws)
+        and follow_from_each_other(batch, query, mechanisms)
     )
 
 
 def _is_possible_column(
-    batch: pa.RecordBatch, query: Query, column: OutputColumn, laws: Mapping[str, Randomizer]
+    batch: pa.RecordBatch, query: Query, column: OutputColumn, mechanisms: Mapping[str, Randomizer]
 ) -> bool:
     """Return whether the values of a column, and their companions, are possible."""
     values = batch.column(column.name)
@@ -249,17 +251,19 @@ def _is_possible_column(
         return are_possible_fractions(batch, column)
     if is_quantile(column):
         return is_possible_quantile(batch, column)
-    return _are_possible_multiples(batch, column, laws)
+    return _are_possible_multiples(batch, column, mechanisms)
 
 
 def _are_possible_multiples(
-    batch: pa.RecordBatch, column: OutputColumn, laws: Mapping[str, Randomizer]
+    batch: pa.RecordBatch, column: OutputColumn, mechanisms: Mapping[str, Randomizer]
 ) -> bool:
     """Return whether multiples of a step, and their companions, are possible."""
     values, post = batch.column(column.name), column.post
     if values.null_count and not post.leaves_cells_empty:
         return False
-    expected_columns = lattice_companions(column, values, laws, published_reasons(batch, column))
+    expected_columns = lattice_companions(
+        column, values, mechanisms, published_reasons(batch, column)
+    )
     if any(not batch.column(name).equals(array) for name, array in expected_columns.items()):
         return False
     if post == PostProcessing():
@@ -276,6 +280,9 @@ def _are_possible_multiples(
         if np.any(shown < post_process(least, post, step)[0]):
             return False
     if post.suppress_above is not None:
-        steps, width = shown.astype(np.float64), float(lattice_margin(column, laws, CONFIDENCE))
+        steps, width = (
+            shown.astype(np.float64),
+            float(lattice_margin(column, mechanisms, CONFIDENCE)),
+        )
         return not too_wide(steps, steps - width, steps + width, post.suppress_above).any()
     return True

@@ -90,7 +90,7 @@ Known = Mapping[str, Steps]
 
 
 def follow_from_each_other(
-    batch: pa.RecordBatch, query: Query, laws: Mapping[str, Randomizer]
+    batch: pa.RecordBatch, query: Query, mechanisms: Mapping[str, Randomizer]
 ) -> bool:
     """Return whether columns are as they follow from other columns of a batch."""
     if not _share_vectors(query):
@@ -98,8 +98,8 @@ def follow_from_each_other(
     known = _vectors_from_columns(batch, query)
     return all(
         _is_empty_for_few_people(batch, query, column, known)
-        and _is_empty_for_its_divisor(batch, column, known, laws)
-        and _is_as_computed(batch, query, column, known, laws)
+        and _is_empty_for_its_divisor(batch, column, known, mechanisms)
+        and _is_as_computed(batch, query, column, known, mechanisms)
         for column in query.columns
         if column.form != LABEL
     )
@@ -192,20 +192,20 @@ def _is_known(batch: pa.RecordBatch, column: OutputColumn) -> Flags:
 
 
 def _is_empty_for_its_divisor(
-    batch: pa.RecordBatch, column: OutputColumn, known: Known, laws: Mapping[str, Randomizer]
+    batch: pa.RecordBatch, column: OutputColumn, known: Known, mechanisms: Mapping[str, Randomizer]
 ) -> bool:
     """Return whether a mean or variance is empty in exactly the cells with an unsure divisor.
 
     A cell that is also empty for few people names that reason.
     """
     count = column.parts[-1].name
-    law = laws.get(count)
+    mechanism = mechanisms.get(count)
     if column.form not in (MEAN, VARIANCE, STDDEV) or count not in known or not column.quality:
         return True
-    if not isinstance(law, Mechanism):
+    if not isinstance(mechanism, Mechanism):
         return True
     divisor = known[count].numbers - (0 if column.form == MEAN else 1)
-    unsure = divisor <= law.half_width(float(column.margin or CONFIDENCE))
+    unsure = divisor <= mechanism.half_width(float(column.margin or CONFIDENCE))
     decided: Flags = known[count].known & ~has_code(batch, column, FEW_PEOPLE)
     return np.array_equal(has_code(batch, column, UNSURE_DIVISOR)[decided], unsure[decided])
 
@@ -215,7 +215,7 @@ def _is_as_computed(
     query: Query,
     column: OutputColumn,
     known: Known,
-    laws: Mapping[str, Randomizer],
+    mechanisms: Mapping[str, Randomizer],
 ) -> bool:
     """Return whether a column is as computed from its parts, in the cells where all are known."""
     names = {part.name for part in column.parts} | ({column.people} - {""})
@@ -225,7 +225,7 @@ def _is_as_computed(
     if not len(cells) or (column.form.needs_all_cells and len(cells) < query.keys.size):
         return True
     vectors = {name: known[name].numbers[cells] for name in names}
-    arrays = published_arrays(query, column, vectors, laws)
+    arrays = published_arrays(query, column, vectors, mechanisms)
     return all(_are_same(batch.column(name).take(cells), array) for name, array in arrays.items())
 
 

@@ -141,7 +141,7 @@ def test_squared_norms_and_smoothing_add_up(monkeypatch: pytest.MonkeyPatch) -> 
         assert smooth.slack > normal_epsilon(wanted, delta) * Fraction(1, 10**3)  # type: ignore[operator]
         narrow = vectors_with_gaussian_noise(kinds((0.25, 50.0), units), ANY)
     assert narrow is not None
-    assert [kind.law.name for kind in narrow.others] == ["discrete_gaussian"]
+    assert [kind.mechanism.name for kind in narrow.others] == ["discrete_gaussian"]
 
 
 @pytest.mark.parametrize("mu", [Fraction(1, 30), Fraction(1, 3), Fraction(1), Fraction(5, 2)])
