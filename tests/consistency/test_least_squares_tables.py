@@ -14,7 +14,7 @@ from dprelease.consistency.algebra import cell_count
 from dprelease.consistency.estimates import pieces
 from dprelease.consistency.family import integer_pieces
 from dprelease.consistency.integer_tables.decisions import refinement
-from dprelease.consistency.integer_tables.least_squares import Measured
+from dprelease.consistency.integer_tables.least_squares import LevelPrecisions
 from dprelease.consistency.integer_tables.nearest_tables import project
 from dprelease.consistency.structure import NoiseMoments, Structure
 from dprelease.consistency.tree import Tree
@@ -105,7 +105,7 @@ def test_children_are_the_least_squares_optimum(seed, level):
             np.moveaxis(estimates, 0, -1)[..., None],
             {
                 space: precision[:, None]
-                for space, precision in Measured.of(
+                for space, precision in LevelPrecisions.of(
                     known, refinement(known, FINEST), level, (start, stop)
                 ).precisions.items()
             },
@@ -228,7 +228,7 @@ def dense_tables(known, case, estimates):
     how = refinement(known, finest, method="least_squares")
     found = []
     for level, here in enumerate(estimates):
-        measured = Measured.of(known, how, level, (0, len(here)))
+        measured = LevelPrecisions.of(known, how, level, (0, len(here)))
         starts = np.array([0, 1]) if level == 0 else structure.tree.starts[level - 1]
         solved_here = np.zeros(here.shape)
         for parent, (start, stop) in enumerate(itertools.pairwise(starts.tolist())):
@@ -305,7 +305,7 @@ def test_precisions_of_a_part_equal_those_of_the_tree():
     known = Variances(case.structure)
     how = replace(refinement(known, FINEST), first=([], [(0,)], [(1,)]))
     part = known.part(1, case.structure.tree.below(1, 0, 1))
-    here, whole = Measured.of(part, how, 1, (0, 2), 2), Measured.of(known, how, 2, (0, 2))
+    here, whole = LevelPrecisions.of(part, how, 1, (0, 2), 2), Measured.of(known, how, 2, (0, 2))
     assert here.first == whole.first == [(1,)]
     assert here.coarse == whole.coarse
     for space, precision in whole.precisions.items():

@@ -183,7 +183,7 @@ def test_tables_of_noise_equal_exact_tails(name: str) -> None:
     table = table_of(law)
     for k in (-200, -40, -7, -1, 0, 3, 11, 90, 400):
         exact = float(law.tail(k + 1, True).mid())
-        found = float(table.beyond(np.array([k + 0.5]))[0])
+        found = float(table.probability_above(np.array([k + 0.5]))[0])
         assert found == pytest.approx(exact, rel=0.02, abs=2e-3 * min(exact, 1 - exact) + 1e-9)
     assert math.isclose(float(table.weights.sum()), 1.0)
 

@@ -287,9 +287,9 @@ def test_releases_of_every_kind_are_certified(kind: str, tmp_path: Path) -> None
     certificate = report.certificate
     assert certificate is not None
     assert {claim.verdict for claim in certificate.claims} == {Verdict.PROVED}
-    assert bool(certificate.beside) is (kind == "party")
+    assert bool(certificate.not_covered) is (kind == "party")
     codes = {finding.code for finding in report.findings}
-    assert codes == ({"DP-VERIFY-026"} if certificate.beside else set())
+    assert codes == ({"DP-VERIFY-026"} if certificate.not_covered else set())
     ended = [
         CliRunner().invoke(app, ["verify", str(folder), *more]) for more in ([], ["--certify"])
     ]
