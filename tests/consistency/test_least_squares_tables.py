@@ -305,7 +305,10 @@ def test_precisions_of_a_part_equal_those_of_the_tree():
     known = Variances(case.structure)
     how = replace(refinement(known, FINEST), first=([], [(0,)], [(1,)]))
     part = known.part(1, case.structure.tree.below(1, 0, 1))
-    here, whole = LevelPrecisions.of(part, how, 1, (0, 2), 2), Measured.of(known, how, 2, (0, 2))
+    here, whole = (
+        LevelPrecisions.of(part, how, 1, (0, 2), 2),
+        LevelPrecisions.of(known, how, 2, (0, 2)),
+    )
     assert here.first == whole.first == [(1,)]
     assert here.coarse == whole.coarse
     for space, precision in whole.precisions.items():

@@ -123,7 +123,7 @@ class Certificate:
             "proved": self.is_proved,
             "claims": [claim.to_json() for claim in self.claims],
             "parts": [part.to_json() for part in self.parts],
-            "beside": list(self.not_covered),
+            "not_covered": list(self.not_covered),
         }
 
 
