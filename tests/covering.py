@@ -74,10 +74,11 @@ def sampled(cells: Iterable[Any], share: float = 0.5) -> Iterator[Any]:
     return (cell for i, cell in enumerate(cells) if is_audit or i * GOLDEN % 1 < share)
 
 
-def examples(number: int) -> settings:
+def examples(number: int, in_audits: int | None = None) -> settings:
     """Return settings of Hypothesis: so many examples each time, ten times as many in audits.
 
     The simplest one, which Hypothesis tries first, comes on top: no rows, or equal ones, show little.
+    `in_audits`: the number of examples in audits, if it is another.
     """
     is_audit = settings.get_current_profile_name() == "audit"
-    return settings(max_examples=1 + number * (10 if is_audit else 1))
+    return settings(max_examples=1 + (in_audits or 10 * number if is_audit else number))

@@ -25,6 +25,7 @@ from dprelease.statements import compiler
 from dprelease.statements.compiled_queries import compile_query
 from dprelease.statements.compiled_statements import ProfileSql
 from dprelease.statements.values.stored_candidates import ClampedIntegers, RoundedFloats
+from tests.covering import examples
 from tests.exact.build import ask, declare
 
 KEYS = ["a", "b"]
@@ -95,6 +96,7 @@ def numbers(kind: pa.DataType, low: int, high: int) -> st.SearchStrategy[int]:
 @pytest.mark.share(0.2)
 @pytest.mark.parametrize("declared_as", ["integer", "number"])
 @pytest.mark.parametrize("bounds", BOUNDS)
+@examples(8, in_audits=1000)
 @given(data=st.data())
 def test_candidates_equal_those_of_clamped_numbers(
     declared_as: str, bounds: str, data: Any
@@ -165,6 +167,7 @@ def floats(step: Fraction) -> st.SearchStrategy[float]:
 @pytest.mark.share(0.2)
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float32(), pa.int64(), pa.string()], ids=str)
 @pytest.mark.parametrize("name", STEPS)
+@examples(8, in_audits=1000)
 @given(data=st.data())
 def test_rounded_floats_equal_those_of_duckdb(name: str, kind: pa.DataType, data: Any) -> None:
     declared = declare({"c": {"type": "category", "values": KEYS}, "w": STEPS[name][0] | NUMBER})

@@ -146,7 +146,7 @@ def test_test_lines_count_in_cells() -> None:
     assert (found["noon.n"].sum(), found["words.n"].sum()) == (12, 20)
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.15)
 @pytest.mark.parametrize(("reader", "odd", "by_id"), CASES)
 def test_line_read_by_pandas_changes_only_its_own_cells(reader: str, odd: str, by_id: bool) -> None:
     """Whatever types pandas infers because of it."""
@@ -158,7 +158,7 @@ def test_line_read_by_pandas_changes_only_its_own_cells(reader: str, odd: str, b
     }
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.15)
 @pytest.mark.parametrize("odd", [odd for odd in ODD if odd != "endless digits"])
 def test_parquet_types_of_one_file_change_only_its_cells(odd: str, tmp_path: Path) -> None:
     """One of two files has other types because of the line."""

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dprelease.exact.reading.plain import TextDecoding
 from dprelease.exact.sources.csv_reader import READER
 from dprelease.exact.sources.source_reader import Opening
-from tests.covering import thinned
+from tests.covering import examples, thinned
 from tests.exact.build import ask, declare, exact
 
 ROWS = {"rows": {"count": "*"}}
@@ -101,6 +101,7 @@ def fields(line: str, delimiter: str, quote: str) -> list[str] | None:
 @pytest.mark.parametrize(
     ("dialect", "packed"), thinned(DIALECTS, ["none", "gzip"], together=1), ids=str
 )
+@examples(8, in_audits=1000)
 @given(data=st.data(), width=WIDE, ends=st.sampled_from(["\n", "\r\n", "\r"]), last=st.booleans())
 def test_lines_with_as_many_fields_as_the_header_count(
     dialect: tuple[str, str],

@@ -75,6 +75,7 @@ def assert_refused(
     return caught.value
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("by", [None, ["city"], ["city", "day"]], ids=str)
 def test_every_delta_version_has_its_rows(by: list[str] | None, tmp_path: Path) -> None:
     """Of appends, updates, deletions, compaction, checkpoints and overwriting, as deltalake reads it."""

@@ -36,7 +36,7 @@ from tests.exact.test_reference import breaches, units_of
 UNITS = [ROW_UNIT, unit_of(1, 1), unit_of(2, 2), unit_of(50, 3), unit_of(3, 2, 4)]
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.15)
 @pytest.mark.parametrize(
     ("asked", "columns", "unit", "nulls"),
     thinned(ASKED, [PLAIN, COUNTS, SUMS], UNITS, NULLS),
@@ -51,7 +51,7 @@ def test_families_equal_the_reference(
     assert engine_vectors(queries, rows) == reference_vectors(queries, rows)
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.15)
 @pytest.mark.parametrize(
     ("asked", "unit", "nulls"), thinned(ASKED, UNITS, [NULLS[0], UNALLOCATED]), ids=str
 )

@@ -434,7 +434,7 @@ def error_code(frames_: Iterable[pd.DataFrame]) -> str:
     return ""
 
 
-@pytest.mark.share(0.15)
+@pytest.mark.share(0.08)
 @pytest.mark.parametrize("stored", STORED)
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("where", ["column", "index", "level"])

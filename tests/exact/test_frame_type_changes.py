@@ -72,7 +72,7 @@ def meaning(name: str, frame: Any) -> list[Any] | str:
         return problem.code
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.12)
 @pytest.mark.parametrize("kind", VALUES)
 def test_values_are_equal_in_every_kind_of_frame(kind: str) -> None:
     cells, physical = VALUES[kind]

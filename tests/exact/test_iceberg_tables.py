@@ -84,7 +84,7 @@ def current(table: Table) -> int:
     return snapshot.snapshot_id
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.3)
 @pytest.mark.parametrize("codec", ["deflate", "null"])
 @pytest.mark.parametrize("by", [(), ("city",), ("city", "day")], ids=str)
 def test_every_iceberg_snapshot_has_its_rows(

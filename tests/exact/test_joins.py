@@ -145,7 +145,7 @@ def with_double(row: Row) -> Row:
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize(("unit", "how"), thinned(UNITS, list(JOINS), together=1), ids=str)
-@examples(15)
+@examples(6, in_audits=150)
 @given(rows=TRIPS_ROWS, public=st.lists(STATION, max_size=6), unmatched=UNMATCHED)
 def test_public_joins_equal_the_reference(
     unit: Row, how: str, rows: list[Row], public: list[Row], unmatched: str
@@ -382,7 +382,7 @@ def with_cost(row: Row) -> Row:
 @pytest.mark.parametrize(
     ("bounds", "by"), thinned(BOUNDS, [["sex", "ward"], []], together=1), ids=str
 )
-@examples(15)
+@examples(6, in_audits=150)
 @given(people=st.lists(PERSON, max_size=8), visits=st.lists(VISIT, max_size=8))
 def test_joins_of_one_person_equal_the_reference(
     bounds: Row, by: list[str], people: list[Row], visits: list[Row]

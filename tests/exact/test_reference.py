@@ -166,7 +166,7 @@ WAYS = {
 and rows are compared with, where more are looked up in tables."""
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.3)
 @pytest.mark.parametrize(
     ("unit", "by", "way"), thinned(UNITS, KEYS, list(WAYS), together=1), ids=str
 )
@@ -207,7 +207,7 @@ def test_too_many_rows_for_memory_are_summed_by_duckdb() -> None:
 
 @pytest.mark.share(0.25)
 @pytest.mark.parametrize("unit", UNITS, ids=str)
-@examples(15)
+@examples(6, in_audits=150)
 @given(rows=TABLES)
 def test_counts_of_rows_equal_the_reference(
     unit: dict[str, Any], rows: list[dict[str, Any]]
@@ -215,7 +215,7 @@ def test_counts_of_rows_equal_the_reference(
     assert_equals_reference(build(unit, ["k"], {"rows": {"count": "*"}}), rows)
 
 
-@examples(25)
+@examples(10, in_audits=250)
 @given(rows=TABLES)
 def test_conditions_equal_the_reference(rows: list[dict[str, Any]]) -> None:
     query = ask(
@@ -335,7 +335,7 @@ NEAR = thinned([*UNITS[:3], *UNITS[4:]], KEYS[:4], list(Neighbours))
 
 @pytest.mark.share(0.15, by="neighbours")
 @pytest.mark.parametrize(("unit", "by", "neighbours"), NEAR, ids=str)
-@examples(4)
+@examples(2, in_audits=40)
 @given(rows=st.lists(ROWS, max_size=9), others=st.lists(ROWS, min_size=1, max_size=4))
 def test_no_neighbour_exceeds_the_claimed_sensitivity(
     unit: dict[str, Any],
@@ -456,7 +456,7 @@ def test_sensitivity_claims_are_tight(neighbours: Neighbours) -> None:
         assert max(cells.sum() for cells in moved) <= claim.l1, name
 
 
-@examples(10)
+@examples(4, in_audits=100)
 @given(rows=TABLES, seed=st.randoms(use_true_random=False))
 def test_row_order_chunks_and_threads_do_not_matter(rows: list[dict[str, Any]], seed: Any) -> None:
     """Bounding reads only the person's own rows (V12, V23, V54)."""
@@ -470,7 +470,7 @@ def test_row_order_chunks_and_threads_do_not_matter(rows: list[dict[str, Any]], 
         assert np.array_equal(vector, second[name])
 
 
-@examples(10)
+@examples(4, in_audits=100)
 @given(rows=TABLES)
 def test_other_persons_do_not_change_the_kept_rows(rows: list[dict[str, Any]]) -> None:
     """The result for two disjoint sets of persons is the sum of both results (V23)."""

@@ -9,7 +9,7 @@ from unittest import mock
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dprelease.exact.bounding import bounding_in_memory as bounding
@@ -17,6 +17,7 @@ from dprelease.exact.bounding import shared_rows
 from dprelease.exact.duckdb import Engine
 from dprelease.query import scan_planning
 from dprelease.query.resolve import Query
+from tests.covering import examples
 from tests.exact.build import ask, declare
 from tests.exact.test_shared_scans import numbers
 
@@ -95,7 +96,7 @@ SOME = st.lists(
 
 
 @given(st.sampled_from(list(IDS)), st.sampled_from(BOUNDS), SOME, st.data())
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@examples(15)
 def test_shared_rows_give_the_same_vectors(
     kind: str, bounds: tuple[int, int], asks: list[Asked], data: st.DataObject
 ) -> None:

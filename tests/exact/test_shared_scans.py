@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dprelease.errors import DataError, State
@@ -26,6 +26,7 @@ from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declared
 from dprelease.statements.values import categories
+from tests.covering import examples
 from tests.exact.build import ask, declare
 
 COLUMNS: dict[str, dict[str, Any]] = {
@@ -142,7 +143,7 @@ RANKS = [
     st.sampled_from([1, 40, 2**18]),
     st.sampled_from([categories.COMPARED, 0]),
 )
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@examples(12)
 @example(ODD, RANKS, 2**18, categories.COMPARED)
 @example(ODD, RANKS, 40, 0)
 def test_shared_scans_give_the_same_vectors(rows: Any, asks: Any, most: int, compared: int) -> None:

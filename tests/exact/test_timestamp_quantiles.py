@@ -171,6 +171,7 @@ def spread_over_a_year(rows: int) -> pd.DataFrame:
     return pd.DataFrame({"g": np.repeat(np.arange(TRIES), rows), "at": np.tile(at, TRIES)})
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("rows", [30, 800])
 @pytest.mark.parametrize("formats", [[], ["csv", "excel", "json-stat", "sdmx-csv", "datapackage"]])
 def test_timestamp_intervals_cover_the_truth(tmp_path: Path, rows: int, formats: list[str]) -> None:
