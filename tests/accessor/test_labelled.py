@@ -90,7 +90,7 @@ def test_labels_replace_names_and_codes(case: str, language: str | None, df: pd.
     numbers = [
         np.asarray(one.select_dtypes("number") if one.ndim > 1 else one) for one in (answer, shown)
     ]
-    assert np.array_equal(*numbers)
+    np.testing.assert_array_equal(*numbers)  # some may be missing
     assert type(shown) is type(answer)
 
 

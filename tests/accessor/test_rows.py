@@ -120,7 +120,7 @@ def test_only_the_registered_rows_are_read(opened_frames: list[pd.DataFrame]) ->
     first = frame()
     first.dp.use(session)
     outcomes = Counter[bool]()
-    for found in sampled(derived_frames(first, session, 3), 0.4):
+    for found in sampled(derived_frames(first, session, 3), 0.15):
         try_to_use(found, session)
         try:
             found.dp.count(epsilon="1e-6")
@@ -130,8 +130,8 @@ def test_only_the_registered_rows_are_read(opened_frames: list[pd.DataFrame]) ->
             outcomes[True] += 1
         except SessionError:
             outcomes[False] += 1
-    assert outcomes[True] > 40
-    assert outcomes[False] > 400
+    assert outcomes[True] > 15
+    assert outcomes[False] > 150
 
 
 NAN = float("nan")
@@ -347,7 +347,7 @@ def test_refusals_contain_advice() -> None:
         found[found.age > 30].dp.use(session)
     assert session.spent.epsilon == 0
     later.dp.use(session, row_wise=True)  # that word is its user's
-    assert later.dp.sum("pay", epsilon=90)["value"][0] == pytest.approx(120, abs=12)
+    assert later.dp.sum("pay", epsilon=90)["value"][0] == pytest.approx(120, abs=24)
     # What has been vouched for is a registration like the first one.
     assert later.copy().dp.count(epsilon=1).shape == (1, 3)  # value, moe, quality
     with pytest.raises(SessionError, match="DP-SESSION-002"):

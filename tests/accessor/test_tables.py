@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,13 @@ WAYS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "rollup": ({"rollup": ["state", "sex"]}, ["total", "state", "state_sex"]),
     "hierarchy": ({"hierarchy": ["state", "sex"]}, ["total", "state", "sex"]),
 }
+
+
+@pytest.fixture(autouse=True)
+def _end_sessions() -> Iterator[None]:
+    """Each session keeps a DuckDB and a folder, which all later engines look at."""
+    yield
+    KEPT.clear()
 
 
 def registered_frame(**budget: object) -> pd.DataFrame:
@@ -149,7 +157,7 @@ def test_consistent_tables_add_up(tmp_path: Path, consistent: Any) -> None:
     true = rows.groupby("town").size()
     assert tables["town"]["n"][["a", "b"]].to_numpy() == pytest.approx(true[["a", "b"]], abs=3)
     state = rows["town"].map(TOWNS)
-    assert tables["state"]["pay"]["NH"] == pytest.approx(rows["pay"][state == "NH"].sum(), abs=50)
+    assert tables["state"]["pay"]["NH"] == pytest.approx(rows["pay"][state == "NH"].sum(), abs=150)
     assert list(tables.measurements) == list(tables) == list(tables.estimates)
     assert set(tables.measurements["sex"].columns) == {"n", "pay"}
     assert rows.dp.session.spent == Spending(rho=Fraction(90))
