@@ -31,6 +31,13 @@ KEEP: list[dprelease.Session] = []
 """Sessions: a frame holds its own by an id only."""
 
 
+@pytest.fixture(autouse=True)
+def _end_sessions() -> Iterator[None]:
+    """Each session keeps a DuckDB and a folder, which all later engines look at."""
+    yield
+    KEEP.clear()
+
+
 def rows(names: tuple[str, ...]) -> pd.DataFrame:
     """Return a frame that is registered, its columns under these names."""
     key, other, number, person = names
@@ -126,7 +133,7 @@ def plain_names() -> list[Any]:
         return run_queries(HARMLESS, monkeypatch)
 
 
-@pytest.mark.share(0.2)
+@pytest.mark.share(0.1)
 @pytest.mark.parametrize("names", CASES, ids=str)
 def test_column_names_change_no_number(
     names: tuple[str, ...], plain_names: list[Any], monkeypatch: pytest.MonkeyPatch

@@ -103,7 +103,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.share(0.25, by="name")
+@pytest.mark.share(0.15, by="name")
 @pytest.mark.parametrize(("name", "parameter"), [*parameters()])
 def test_wrong_arguments_raise_errors_of_dprelease(
     place: Path, monkeypatch: pytest.MonkeyPatch, name: str, parameter: str

@@ -94,6 +94,7 @@ def session() -> Any:
     return made
 
 
+@pytest.mark.share(0.3, by="name")
 @pytest.mark.parametrize(("way", "name", "argument"), questions())
 def test_query_errors_contain_no_cells_of_arguments(
     way: str, name: str, argument: str, session: Any

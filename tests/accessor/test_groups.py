@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,13 @@ KEPT: list[Any] = []
 MORE = {"city2": {"type": "category", "values": ["Rome", "Bern"]}}
 
 
+@pytest.fixture(autouse=True)
+def _end_sessions() -> Iterator[None]:
+    """Each session keeps a DuckDB and a folder, which all later engines look at."""
+    yield
+    KEPT.clear()
+
+
 def registered_frame(folder: Path, unit: str) -> tuple[pd.DataFrame, Any, Ledger]:
     """Return a frame with a session of many questions, and the ledger that they are charged to."""
     declared = schema(unit)
@@ -68,7 +75,7 @@ def registered_frame(folder: Path, unit: str) -> tuple[pd.DataFrame, Any, Ledger
     return frame, session, ledger
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.3)
 @pytest.mark.parametrize(
     ("keys", "unit"), list(zip(KEYS.values(), ["row", "id"], strict=True)), ids=KEYS
 )
@@ -223,7 +230,7 @@ class PaidGroups:
         return lambda *given: getattr(self.groups, name)(*given, epsilon=90)
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.3)
 @pytest.mark.parametrize(
     ("shape", "keys", "as_index"),
     [

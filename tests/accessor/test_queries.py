@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,17 +40,14 @@ def frame(n: int = 1200) -> pd.DataFrame:
 
 
 @pytest.fixture
-def df() -> pd.DataFrame:
+def df() -> Iterator[pd.DataFrame]:
     session = dprelease.Session(SCHEMA, epsilon=10_000, delta="0.1")
     found = frame()
     found.dp.use(session)
-    # A frame holds its session by an id only: somebody has to keep it.
-    found.attrs["keep"] = id(session)
-    SESSIONS.append(session)
-    return found
+    yield found
+    del session  # a frame holds its session by an id only: it has to live until here
 
 
-SESSIONS: list[Any] = []
 EPSILON = 90
 
 

@@ -50,7 +50,7 @@ def run_statement(rows: pd.DataFrame, schema: dict[str, Any], statement: str) ->
     return rows.dp.sql(statement, epsilon=90)
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.3)
 @pytest.mark.parametrize("aggregate", AGGREGATES)
 def test_aggregates_may_have_any_name(aggregate: str) -> None:
     """Several names in one statement, by a key with a name that no file may have."""
