@@ -104,7 +104,7 @@ class RepeatableEntropy:
                     self._streams[entropy] = stream
                 return stream.words(n)
 
-        Entropy.words = words  # type: ignore[method-assign]
+        Entropy.words = words  # type: ignore[method-assign, assignment]
 
     @contextmanager
     def system_words(self) -> Iterator[None]:

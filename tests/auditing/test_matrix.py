@@ -169,7 +169,7 @@ def combine_draws(
     return found, untried
 
 
-@pytest.mark.share(0.1)
+@pytest.mark.share(0.05)
 @pytest.mark.parametrize("kind", KINDS)
 def test_composed_claims_are_proved_or_named(kind: str, tmp_path: Path) -> None:
     """They are proved, or named as not proved; one that is a fifth too low is found."""
@@ -275,7 +275,7 @@ def plant_of(kind: str) -> AbstractContextManager[Any]:
     return (_cut_records if kind.startswith("record") else PLANTS.get(kind, _cut_vectors))()
 
 
-@pytest.mark.share(0.09)
+@pytest.mark.share(0.05)
 @pytest.mark.parametrize(
     "kind", [pytest.param(one, marks=pytest.mark.audit) if one in LONG else one for one in KINDS]
 )

@@ -39,7 +39,7 @@ def run_command(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.15)
 @pytest.mark.parametrize(("output", "code"), OUTPUTS.values(), ids=OUTPUTS)
 def test_release_stays_if_output_fails(output: str, code: int, tmp_path: Path) -> None:
     release_with_ledger(tmp_path)
@@ -74,7 +74,7 @@ PRINTING = (
 )  # fmt: skip
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.15)
 @pytest.mark.parametrize("command", PRINTING)
 def test_broken_pipe_is_silent(command: str, tmp_path: Path) -> None:
     """As other tools do it in a pipe whose next one has read enough."""

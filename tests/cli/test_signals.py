@@ -275,7 +275,7 @@ class Interrupter:
         return self
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.09)
 @pytest.mark.parametrize(
     ("question", "has_ledger"),
     [*((question, False) for question in QUESTIONS), ("groups", True)],
@@ -320,7 +320,7 @@ def test_interrupted_question_notes_spent_budget(
     assert counts[False] >= 15
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("kind", ["", "--json"])
 def test_truncated_output_is_reported(unbuffered: str, kind: str, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.share(0.18)
+@pytest.mark.share(0.1)
 @pytest.mark.parametrize(
     "page",
     [

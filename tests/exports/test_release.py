@@ -31,6 +31,7 @@ from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
 from dprelease.schema.release_parts.extension_names import FORMATS, OF_RECORDS
 from dprelease.verification.after_publication.export_copy import export
+from tests.covering import sampled
 from tests.exports.build import ALL, RELEASE, WORDS_TOO, publish, write
 from tests.release import area_family
 from tests.replay import Keyed
@@ -114,7 +115,7 @@ def test_changed_exported_files_are_found(folder: Path) -> None:
     """Also if the manifest is sealed again."""
     record = read(folder)
     kinds = {(i, Path(name).suffix): name for i, name in every_export(record)}
-    for (i, _), name in kinds.items():
+    for (i, _), name in sampled(kinds.items()):
         path = folder / name
         was = path.read_bytes()
         path.write_bytes(was.replace(b"1", b"2", 1) + b" ")
@@ -176,7 +177,8 @@ def test_forged_values_of_formats_are_found(folder: Path) -> None:
     """Only versions of packages may be edited."""
     record = read(folder)
     free = []
-    for spot in places(record["exports"]):
+    spots = list(sampled(places(record["exports"]), 0.3))
+    for spot in spots:
         if len(spot) > 2 and spot[1] == "files" and int(spot[2]) > 0:
             continue  # of each format one file
         forged = copy.deepcopy(record)
@@ -189,10 +191,11 @@ def test_forged_values_of_formats_are_found(folder: Path) -> None:
         seal(folder, forged)
         if dprelease.verify(folder).ok:
             free.append(spot)
-    assert free == [
+    versions = [
         *((1, "packages", name) for name in ("xlsxwriter", "zlib")),
         (2, "packages", "zlib"),
     ]
+    assert free == [spot for spot in versions if spot in spots]
 
 
 def test_files_of_other_package_versions_are_compared(folder: Path) -> None:

@@ -226,7 +226,7 @@ def plan_exports(folder: Path, release: str) -> tuple[Declaration, Exports, Guar
     return declaration, exports, release.draft().as_read()
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.3)
 @pytest.mark.parametrize("release", RELEASES)
 def test_blank_tables_have_the_schema_of_published_ones(release: str, tmp_path: Path) -> None:
     """Columns, types, keys, possible missing values, and bounded sizes."""

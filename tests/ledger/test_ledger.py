@@ -616,7 +616,7 @@ def test_ledger_commands(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mode", "number"),
     [
-        ("steps", "9"),
+        ("steps", "17"),
         ("instants", "4"),
         pytest.param("steps", "1", marks=pytest.mark.audit),
         pytest.param("instants", "200", marks=pytest.mark.audit),
@@ -631,7 +631,7 @@ def test_kills_keep_ledger_and_releases_consistent(mode: str, number: str, tmp_p
 @pytest.mark.parametrize(
     ("mode", "number"),
     [
-        ("steps", "14"),
+        ("steps", "25"),
         pytest.param("steps", "1", marks=pytest.mark.audit),
         pytest.param("instants", "200", marks=pytest.mark.audit),
     ],

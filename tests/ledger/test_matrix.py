@@ -290,7 +290,7 @@ CELLS = [
 WORLDS = thinned(list(UNITS), (True, False), together=1)
 
 
-@pytest.mark.share(0.18)
+@pytest.mark.share(0.1)
 @pytest.mark.parametrize(("name", "unit", "has_ledger"), CELLS)
 def test_releases_with_every_noise(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> None:
     """All aggregates, noised by one mechanism; what is chosen is chosen beside it."""
@@ -308,7 +308,7 @@ def test_releases_with_every_noise(tmp_path: Path, name: str, unit: str, has_led
     assert used >= set(registry.selection_names()) | ({name} - {"auto"})
 
 
-@pytest.mark.share(0.18)
+@pytest.mark.share(0.1)
 @pytest.mark.parametrize(("name", "unit"), NOISED_UNITS)
 def test_releases_with_rho_budget(tmp_path: Path, name: str, unit: str) -> None:
     """All aggregates and private keys, under a budget in rho; noise without a rho is refused."""
@@ -390,7 +390,7 @@ def test_releases_with_private_limits(
         check_recorded_costs(world.path)
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.3)
 @pytest.mark.parametrize(
     ("name", "has_ledger"), thinned([*NOISES, *registry.RECORD_NAMES], (True, False), together=1)
 )
@@ -429,7 +429,7 @@ def statement(kinds: list[str]) -> str:
     return f"SELECT city, {columns} FROM people GROUP BY city"
 
 
-@pytest.mark.share(0.4)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize(("name", "unit", "has_ledger"), CELLS)
 def test_sql_statements_with_every_noise(
     tmp_path: Path, name: str, unit: str, has_ledger: bool
@@ -461,7 +461,7 @@ REWRITTEN = """
 """
 
 
-@pytest.mark.share(0.3)
+@pytest.mark.share(0.15)
 @pytest.mark.parametrize(("name", "unit", "has_ledger"), CELLS)
 def test_rewritten_statements_with_every_noise(
     tmp_path: Path, name: str, unit: str, has_ledger: bool
@@ -481,7 +481,7 @@ def test_rewritten_statements_with_every_noise(
     world.check(len(found.attrs["dprelease"]["mechanisms"]))
 
 
-@pytest.mark.share(0.3)
+@pytest.mark.share(0.15)
 @pytest.mark.parametrize(("name", "unit", "has_ledger"), CELLS)
 def test_sessions_with_every_noise(tmp_path: Path, name: str, unit: str, has_ledger: bool) -> None:
     """Every aggregate of a grouped frame that a mechanism answers."""
