@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -56,17 +57,27 @@ def test_kinds(i, kind): pass
 """
 
 
+RUNS = """
+import json, sys, pytest
+for words in json.loads(sys.argv[1]):
+    print("start", flush=True)
+    pytest.main(["-v", "-p", "no:cacheprovider", *words])
+"""
+"""One process, for which everything is imported once."""
+
+
 def test_share_mark_selects_a_part(tmp_path: Path) -> None:
     """Spread evenly, one at least; a case that is named is always run."""
     (tmp_path / "conftest.py").write_text("from tests.conftest import *\n")
     (tmp_path / "test_held.py").write_text(HELD)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  share(part)\n  each\n  audit\n")
 
-    def ran(*words: str) -> list[str]:
-        command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *words]
+    def ran(*runs: list[str]) -> list[list[str]]:
+        command = [sys.executable, "-c", RUNS, json.dumps(runs)]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         done = run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-        return re.findall(r"::(test_\w+\[[\d-]+\]) PASSED", done.stdout)
+        _, *outputs = done.stdout.split("start\n")
+        return [re.findall(r"::(test_\w+\[[\d-]+\]) PASSED", output) for output in outputs]
 
     cells = spread([(i,) for i in range(20)])
     kept = [i for i, cell in enumerate(cells) if not cell.marks]
@@ -75,6 +86,8 @@ def test_share_mark_selects_a_part(tmp_path: Path) -> None:
     wanted = [f"test_some[{i}]" for i in kept] + [f"test_all[{i}]" for i in range(5)]
     wanted += [f"test_each[{i % 2 * 2}-{i % 2 * 2 + 1}-{i}]" for i in range(4)]
     wanted += ["test_kinds[0-0]", "test_kinds[0-1]"]
-    assert sorted(ran("-m", "not audit")) == sorted(wanted)
-    assert len(ran()) == 25 + 8 + 18
-    assert ran("-m", "not audit", "test_held.py::test_some[3]") == ["test_some[3]"]
+    named = ["-m", "not audit", "test_held.py::test_some[3]"]
+    usual, whole, single = ran(["-m", "not audit"], [], named)
+    assert sorted(usual) == sorted(wanted)
+    assert len(whole) == 25 + 8 + 18
+    assert single == ["test_some[3]"]

@@ -151,7 +151,7 @@ def _divide_equally(one, level, nodes, above, apart):
     return true_shared(equal, level, nodes, above, apart)
 
 
-@pytest.mark.share(0.3)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_change_the_coverage(fault, monkeypatch):
     where, name, wrong = FAULTS[fault]

@@ -84,6 +84,7 @@ def dense_children(case, level, parent, sums):
     return found.reshape(len(at), *structure.sizes)[: len(kids)]
 
 
+@pytest.mark.share(0.5, by="level")
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("level", [1, 2])
 def test_children_are_the_least_squares_optimum(seed, level):
@@ -184,6 +185,7 @@ def census_errors(tables, variance, seeds):
     return total
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("tables", [ONE_WAY, TWO_WAY], ids=["one-way", "two-way"])
 @pytest.mark.parametrize("variance", [30, 400])
 def test_least_squares_tables_are_accurate_in_every_class(tables, variance):

@@ -149,6 +149,7 @@ def test_rounding_keeps_the_errors_of_measured_tables_small():
         assert (errors >= 1).mean() < 0.06
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("axis", [0, 1])
 def test_fully_trusted_coarse_table_is_its_own_optimum(axis, monkeypatch):
     """With unlimited trust, the sums of the result are the non-negative optimum of the sums."""

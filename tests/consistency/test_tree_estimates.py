@@ -137,7 +137,7 @@ def test_many_families_equal_a_dense_solve(seed):
     assert_equals_dense(random_case(rng), rng)
 
 
-@pytest.mark.share(0.34)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize("start", range(0, 60, 20))
 def test_first_pass_predicts_whether_numbers_fit(start):
     """For all sizes of numbers; and it finds most of those that fit."""

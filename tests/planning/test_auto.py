@@ -69,7 +69,7 @@ CASES = [
 ]
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.15)
 @pytest.mark.parametrize(("budget", "count", "sums", "measure"), spread(CASES, 0.6))
 def test_auto_is_no_worse_than_any_mechanism(
     budget: str, count: int, sums: int, measure: str

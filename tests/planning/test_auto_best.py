@@ -133,7 +133,7 @@ def compare_mechanisms(seed: int) -> None:
     assert found <= singles[best] * WORSE + slack, best
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.1)
 @pytest.mark.parametrize("seed", [3, 4, 13, 22, 23, 26, 39, 45])
 def test_auto_is_best_for_random_releases(seed: int) -> None:
     compare_mechanisms(seed)
@@ -161,7 +161,7 @@ COUNT, SUM, MEAN = {"count": "*"}, {"sum": "pay"}, {"mean": "pay"}
 OPTIMAL = "discrete_laplace, optimal"
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.15)
 @pytest.mark.parametrize("allowed", ["", "optimal, staircase", OPTIMAL])
 @pytest.mark.parametrize(
     ("asked", "upper", "groups", "delta"),

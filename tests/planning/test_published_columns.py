@@ -99,7 +99,7 @@ def test_examples_fit_on_a_screen(name: str) -> None:
 
 def test_margins_are_in_the_unit_of_the_column(tmp_path: Path) -> None:
     """Of a mean at the declared number of people by cell, or at 1,000 rows."""
-    path = write_release(tmp_path, TEN)
+    path = write_release(tmp_path, TEN, mechanism="discrete_laplace")
     found = {row["column"]: row for row in json.loads(plan_text(path, "--json"))["published"]}
     assert list(found) == list(TEN)
     assert (found["mean_pay"]["unit"], found["mean_pay"]["rows"]) == ("USD", 1000)
@@ -107,7 +107,8 @@ def test_margins_are_in_the_unit_of_the_column(tmp_path: Path) -> None:
     assert (middle["unit"], middle["rows"]) == (found["mean_pay"]["unit"], 1000)
     assert middle["ranks"] > 0
     assert found["by_age"]["margin"] is None
-    write_release(tmp_path, TEN, {**SCHEMA, "size": 12_000})
+    sized = {**SCHEMA, "size": 12_000}
+    write_release(tmp_path, TEN, sized, mechanism="discrete_laplace")
     declared = {row["column"]: row for row in json.loads(plan_text(path, "--json"))["published"]}
     assert declared["mean_pay"]["rows"] == 4000
     ratio = declared["mean_pay"]["margin"] / found["mean_pay"]["margin"]

@@ -29,6 +29,8 @@ from dprelease.schema.aggregate_keywords import DesignErrorSpec
 from tests.exact.build import ask, declare, exact
 from tests.replay import Keyed
 
+pytestmark = pytest.mark.usefixtures("replayed_noise")
+
 REPLICATES = 20
 RELEASES = 20_000
 COLUMNS: dict[str, Any] = {
@@ -164,13 +166,23 @@ def test_weights_with_other_steps_are_subtracted_exactly(steps: Any) -> None:
         for name, low, step in (("w1", -(2**40), fine[0]), ("w", 0, fine[1]))
     }
     columns["x"] = {"type": "integer", "lower": -(2**20), "upper": 2**20}
+    cells = [*product((-(2**40), -3, 2**39 + 1), (0, 5, 2**40), (-(2**20), 7, 2**20))]
+    columns["cell"] = {"type": "integer", "lower": 0, "upper": len(cells) - 1}
     spec = {"weight": "w", "replicates": ["w1"], "scale": 1, "of": "x"}
-    query = ask(declare(columns), {"e": {"design_error": spec}})
+    query = ask(declare(columns), {"e": {"design_error": spec}}, ["cell"])
     (one,) = query.measurements
-    for a, b, x in product((-(2**40), -3, 2**39 + 1), (0, 5, 2**40), (-(2**20), 7, 2**20)):
-        held = pa.table({"w1": [float(a * fine[0])], "w": [float(b * fine[1])], "x": [x]})
-        wanted = (a * fine[0] - b * fine[1]) * x / one.step + Fraction(1, 2)
-        assert exact(query, held)[one.name].tolist() == [floor(wanted)]
+    held = pa.table(
+        {
+            "w1": [float(a * fine[0]) for a, _, _ in cells],
+            "w": [float(b * fine[1]) for _, b, _ in cells],
+            "x": [x for _, _, x in cells],
+            "cell": range(len(cells)),
+        }
+    )
+    wanted = [
+        floor((a * fine[0] - b * fine[1]) * x / one.step + Fraction(1, 2)) for a, b, x in cells
+    ]
+    assert exact(query, held)[one.name].tolist() == wanted
 
 
 def test_large_weights_with_a_small_difference_fit() -> None:

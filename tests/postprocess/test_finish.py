@@ -18,6 +18,8 @@ from dprelease.postprocess.finishing import post_process
 from dprelease.query.post import PostProcessing
 from tests.release.build import RELEASE, publish, write
 
+pytestmark = pytest.mark.usefixtures("replayed_noise")
+
 LARGE = 2**62
 
 

@@ -21,6 +21,8 @@ from tests.exact.build import ask, declare
 from tests.postprocess.test_margins import laws_of
 from tests.replay import Keyed
 
+pytestmark = pytest.mark.usefixtures("replayed_noise")
+
 COLUMNS: dict[str, Any] = {
     "k": {"type": "category", "values": ["a", "b"]},
     "x": {"type": "number", "lower": -20, "upper": 100, "step": 0.5, "unit": "EUR"},

@@ -13,6 +13,8 @@ import dprelease
 from dprelease.errors import DataError
 from tests.release.build import write
 
+pytestmark = pytest.mark.usefixtures("replayed_noise")
+
 FRAME = pd.DataFrame(
     {"person": range(10), "city": ["Bern"] * 10, "age": [1] * 10, "pay": [0.5] * 10}
 )

@@ -359,19 +359,16 @@ def test_ledger_is_charged_for_single_records(tmp_path: Path) -> None:
     assert 5.99 <= read_ledger(path).balances[0].spent <= 6.0
 
 
-def test_local_release_with_other_budgets(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "budget",
+    ["{epsilon: 6, delta: 1e-6, ", pytest.param("{rho: 2, delta: 1e-6, ", marks=pytest.mark.audit)],
+)
+def test_local_release_with_other_budgets(budget: str, tmp_path: Path) -> None:
     """(epsilon, delta) and rho are priced by the same accountant, over the columns of a record."""
-    for budget in ("{epsilon: 6, delta: 1e-6, ", "{rho: 2, delta: 1e-6, "):
-        text = RELEASE.replace("{epsilon: 6, ", budget).replace(
-            "group: {epsilon: 0.5}", "group: {}"
-        )
-        out = run(
-            read_declaration(write(tmp_path, release=text)),
-            bits=Keyed("x"),
-            output=tmp_path / budget[1:4],
-        )
-        report = verify(out)
-        assert report.ok, [str(finding) for finding in report.findings]
+    text = RELEASE.replace("{epsilon: 6, ", budget).replace("group: {epsilon: 0.5}", "group: {}")
+    out = run(read_declaration(write(tmp_path, release=text)), bits=Keyed("x"))
+    report = verify(out)
+    assert report.ok, [str(finding) for finding in report.findings]
 
 
 def publish_acs(tmp_path: Path) -> Path:

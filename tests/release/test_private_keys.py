@@ -141,6 +141,7 @@ RELEASE = """\
 title: Jobs
 tables: [people.yaml]
 budget: {epsilon: 4, delta: 1e-6}
+mechanism: discrete_laplace
 queries:
   optimal:
     from: people
@@ -183,9 +184,7 @@ def largest_noise(folder: Path) -> dict[tuple[str, str], float]:
 
 def test_frequent_keys_are_published_and_rare_ones_are_not(tmp_path: Path) -> None:
     """Keys of many persons are published with every column; the key of one person is not."""
-    quiet = RELEASE.replace(
-        "epsilon: 4, delta: 1e-6}", "epsilon: 90, delta: 1e-6}\nmechanism: discrete_laplace"
-    )
+    quiet = RELEASE.replace("epsilon: 4", "epsilon: 90")
     out = dprelease.read_release(write(tmp_path, quiet)).run()
     optimal = pq.read_table(out / "optimal.parquet").to_pandas()
     assert optimal[["job", "sex"]].to_numpy().tolist() == [
@@ -297,7 +296,11 @@ def test_budgets_without_delta_are_refused(budget: BudgetSpec) -> None:
         make_plan([query({}, ["job"])], budget)
 
 
-RHO_RELEASE = RELEASE.replace("epsilon: 4,", "rho: 50,").replace("truncated_laplace", "auto")
+RHO_RELEASE = (
+    RELEASE.replace("epsilon: 4,", "rho: 50,")
+    .replace("truncated_laplace", "auto")
+    .replace("discrete_laplace", "discrete_gaussian")
+)
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])

@@ -58,6 +58,7 @@ RELEASE = """\
 title: Visits
 tables: [visits.yaml]
 budget: BUDGET
+mechanism: discrete_laplace
 queries:
   visits:
     from: visits
@@ -544,7 +545,7 @@ def test_queries_of_a_family_share_one_limit(tmp_path: Path) -> None:
         prepare(read_declaration(path))
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.1)
 @pytest.mark.parametrize("part", range(8))
 def test_kills_at_every_step_lose_no_limits(tmp_path: Path, part: int) -> None:
     """After a kill, the next run uses published limits, and pays for nothing that it could use."""

@@ -31,6 +31,8 @@ from tests import processes
 from tests.ledger.test_ledger import TABLE, release_with_ledger
 from tests.release.build import write
 
+pytestmark = pytest.mark.usefixtures("replayed_noise")
+
 PLACES = """\
 table: places
 public: true

@@ -18,6 +18,8 @@ from dprelease.errors import DpReleaseError
 from tests.postprocess.test_inequality import gini
 from tests.release.test_families import reseal
 
+pytestmark = pytest.mark.usefixtures("replayed_noise")
+
 AGES = ("0-39", "40-69", "70-99")
 COLUMNS: dict[str, Any] = {
     "county": {"type": "category", "values": ["A", "B", "C"]},

@@ -134,6 +134,7 @@ def test_report_as_a_format_of_a_release(folder: Path, tmp_path: Path) -> None:
 def test_report_of_a_rehearsal_shows_true_errors(tmp_path: Path) -> None:
     """Its page compares what was published with what is true of invented people."""
     path = write(tmp_path, "several")
+    path.write_text(path.read_text().replace(", delta: 1e-8", ""))  # planned much faster
     (tmp_path / "people.csv").unlink()
     words = ["rehearse", str(path), "--output", str(tmp_path / "rehearsed"), "--rows", "500"]
     done = CliRunner().invoke(cli.app, words)

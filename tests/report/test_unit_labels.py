@@ -20,7 +20,7 @@ columns:
 RELEASE = """\
 title: Stays by city
 tables: [stays.yaml]
-budget: {epsilon: 1, delta: 1e-8}
+budget: {epsilon: 1}
 queries:
   by_city:
     from: stays

@@ -11,6 +11,8 @@ from dprelease.errors import DpReleaseError, RunState
 from tests.covering import thinned
 from tests.sql_conformance.tables import write_tables
 
+pytestmark = pytest.mark.usefixtures("replayed_noise")
+
 CELLS = [
     "9223372036854775807 + 1", "9223372036854775807 * 2", "k LIKE 'b%' ESCAPE 'ab'",
     "k ILIKE 'b%' ESCAPE ''", "NTILE(0) OVER (ORDER BY n)", "NTILE(-1) OVER (ORDER BY n)",
@@ -72,7 +74,7 @@ def test_no_statement_fails_after_the_charge(
     try:
         dprelease.sql(
             CORE + form.format(cell=cell), schemas, epsilon=50, delta=1e-6, state=state,
-            private_keys=["state"] if private else (),
+            private_keys=["state"] if private else (), mechanism="discrete_laplace",
         )  # fmt: skip
     except DpReleaseError:
         assert not state.rows

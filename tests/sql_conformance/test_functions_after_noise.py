@@ -16,6 +16,8 @@ from dprelease.query.outer_sql.functions import AGGREGATES, NAMES, SCALAR_NAMES,
 from tests.sql_conformance.tables import frames, write_tables
 from tests.sql_conformance.test_statements import EPSILON
 
+pytestmark = pytest.mark.usefixtures("replayed_noise")
+
 SYNTAX = {"coalesce", "extract", "grouping", "ifnull", "percentile_cont", "percentile_disc"}
 """Functions that DuckDB's grammar has, and not its catalog."""
 

@@ -17,6 +17,8 @@ from dprelease.errors.error_tree import Findings
 from dprelease.query.outer_sql.null_safe import SETTINGS
 from tests.sql_conformance.tables import frames, write_tables
 
+pytestmark = pytest.mark.usefixtures("replayed_noise")
+
 STATEMENTS: list[dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parent / "statements.yaml").read_text(encoding="utf-8")
 )

@@ -55,12 +55,12 @@ def run_with_faults(folder: Path, faults: Path, way: str, mode: str, first: int,
 
 
 SOME = [
-    ("central", ONCE, 180),
+    ("central", ONCE, 540),
     ("central", FROM_THEN_ON, 270),
     ("central", KILL, 180),
     ("local", ONCE, 360),
     ("federated", FROM_THEN_ON, 360),
-    ("formats", ONCE, 600),
+    ("formats", ONCE, 1800),
     ("formats", KILL, 600),
     ("sql", ONCE, 180),
     ("sql to a folder", ONCE, 360),

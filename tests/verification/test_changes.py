@@ -18,7 +18,10 @@ from dprelease.cli import app
 from dprelease.errors import QueryError, VerificationError
 from dprelease.mechanisms.discrete_laplace import DiscreteLaplace
 from dprelease.postprocess.margins import difference_width
+from dprelease.release.runs.pipeline import run
+from dprelease.schema.load import read_declaration
 from dprelease.verification.after_publication.comparison_errors import Estimates, change_between
+from tests.replay import Keyed
 
 SCHEMA = """\
 table: people
@@ -381,21 +384,23 @@ def test_equal_declarations_have_no_differences(declared_releases: Any) -> None:
         assert found.attrs["dprelease"]["table"].rpartition("/")[2] == table.rpartition("/")[2]
 
 
-def test_limits_of_different_groups_are_refused(tmp_path: Path) -> None:
+def test_limits_of_different_groups_are_refused(
+    releases: tuple[Path, Path], tmp_path: Path
+) -> None:
     """The finest cells of a family decide which rows are left out."""
-    folders = [publish(tmp_path, 1), publish(tmp_path, 2)]
-    other = (tmp_path / "release2.yaml").read_text().replace("[sex, kind]]", "[kind]]")
-    (tmp_path / "release2.yaml").write_text(other.replace("out2", "other2"))
-    folders[1] = dprelease.read_release(tmp_path / "release2.yaml").run()
-    assert len(dprelease.compare(*folders, table="by_sex"))
-    (tmp_path / "release2.yaml").write_text(
-        other.replace("[], [sex], ", "[], [sex], ")
-        .replace("[[], [sex], [kind]]", "[[], [sex]]")
-        .replace("out2", "third")
-    )
-    folders[1] = dprelease.read_release(tmp_path / "release2.yaml").run()
+    folder = Path(shutil.copytree(releases[1].parent, tmp_path / "declared"))
+    declared = (folder / "release2.yaml").read_text()
+
+    def published(margins: str) -> Path:
+        text = declared.replace("[[], [sex], [sex, kind]]", margins)
+        assert text != declared
+        (folder / "release2.yaml").write_text(text.replace("out2", f"{len(margins)}"))
+        return dprelease.read_release(folder / "release2.yaml").run()
+
+    same_keys = published("[[], [sex], [kind]]")
+    assert len(dprelease.compare(releases[0], same_keys, table="by_sex"))
     with pytest.raises(QueryError, match="groups by kind, sex, and by sex"):
-        dprelease.compare(*folders, table="family_sex")
+        dprelease.compare(releases[0], published("[[], [sex]]"), table="family_sex")
 
 
 @pytest.mark.share(0.2)
@@ -425,9 +430,8 @@ def test_intervals_cover_the_true_change(tmp_path: Path, draw: int) -> None:
         )
         groups = frame.groupby("cell")["gain"]
         exact.append({"n": groups.size(), "gain": groups.sum()})
-        folders.append(
-            dprelease.read_release(tmp_path / "release.yaml").run(output=tmp_path / side)
-        )
+        declared = read_declaration(tmp_path / "release.yaml")
+        folders.append(run(declared, output=tmp_path / side, bits=Keyed(f"{draw} {side}")))
     changes = {name: exact[1][name] - exact[0][name] for name in ("n", "gain")}
     found = dprelease.compare(*folders).set_index(["column", "cell"])
     for name in ("n", "tens", "few", "most", "gain", "least"):

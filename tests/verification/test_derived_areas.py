@@ -39,7 +39,7 @@ def columns_of(folder: Path, columns: str, budget: str) -> dict[str, DerivedColu
     return {one.name: one for one in derived_columns(Shape.of(family.tables))}
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize("what", CASES)
 def test_areas_of_a_level_equal_derived_tables(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -19,8 +19,8 @@ BUDGETS: dict[str, dict[str, Any]] = {
     "pure": {"epsilon": 1},
     "a usual delta": {"epsilon": 1, "delta": "1e-9"},
     "a small epsilon": {"epsilon": "0.05", "delta": "1e-6"},
-    "a large epsilon": {"epsilon": 8, "delta": "1e-9"},
     "rho": {"rho": "0.1", "delta": "1e-9"},
+    "a large epsilon": {"epsilon": 8, "delta": "1e-9"},
 }
 COLUMNS: dict[str, dict[str, Any]] = {
     "one count": {"n": {"count": "*"}},

@@ -60,6 +60,7 @@ def test_losses_of_intervals_are_within_bounds(alpha: float, shift: str) -> None
                 assert high <= ends * ball(b / a) ** 2
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("shift", ["1/7", "8"])
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_blocks_cover_all_outputs(alpha: float, shift: str) -> None:
