@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import pytest
 
 import dprelease
-from dprelease.errors import DpReleaseError, RunState
+from dprelease.errors import DpReleaseError, QueryError, RunState
+from dprelease.query.outer_sql.parsing import parse
+from dprelease.query.outer_sql.strict_types import check_types, type_constants
 from tests.covering import thinned
 from tests.sql_conformance.tables import write_tables
 
@@ -117,6 +120,36 @@ def test_an_asof_join_is_answered(schemas: list[Path]) -> None:
 @pytest.mark.parametrize("cell", SAME_TYPES)
 def test_equal_types_are_answered(cell: str, schemas: list[Path]) -> None:
     dprelease.sql(CORE + FORMS[2].format(cell=cell), schemas, epsilon=50)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "most"), [(["DATE"] * 40, 1), (["VARCHAR"] * 40, 2), (["DATE"] * 20 + ["VARCHAR"] * 20, 5)]
+)  # fmt: skip
+def test_many_operands_are_bound_a_few_times(kinds: list[str], most: int) -> None:
+    """Dates are compared with dates and with texts, but a number is no date."""
+    forms: list[str] = []
+    with duckdb.connect() as link:
+        link.execute(
+            f"CREATE TABLE t ({', '.join(f'c{i} {k}' for i, k in enumerate(kinds))}, n INT)"
+        )
+
+        def bind(form: str) -> None:
+            forms.append(form)
+            try:
+                link.execute(f"EXPLAIN {form}")
+            except duckdb.Error:
+                raise QueryError("DP-SQL-007", problem="") from None
+
+        compared = [f"c{i} = '2020-01-01'" for i in range(len(kinds))]
+        tree = parse(f"SELECT {', '.join(compared)} FROM t")
+        type_constants(tree)
+        check_types(tree, bind)
+        assert len(forms) <= most
+        mixed = ", ".join([*compared, "n = '2020-01-01'"])
+        tree = parse(f"SELECT {mixed} FROM t")
+        type_constants(tree)
+        with pytest.raises(QueryError):
+            check_types(tree, bind)
 
 
 @pytest.mark.parametrize("total", TOTALS)

@@ -67,36 +67,60 @@ def _is_number(node: exp.Expr) -> bool:
 
 
 @dataclass
+class _Group:
+    """Constants without a type, which have the same one of two types."""
+
+    constants: list[exp.Expr]
+    kinds: tuple[str, str]
+
+    def set_type(self, place: int | None) -> None:
+        """Give the constants one of the types, or none."""
+        for i, one in enumerate(self.constants):
+            inner = (one.this if isinstance(one, exp.Cast) else one).copy()
+            typed = inner if place is None else _cast(inner, self.kinds[place])
+            self.constants[i] = one.replace(typed)
+
+
+@dataclass
 class _StrictForm:
     """A statement that DuckDB refuses to bind where another mixes types; its result has no meaning.
 
-    `open`: constants without a type, in groups, and the types that they may have.
+    `open`: its constants without a type.
     """
 
     tree: exp.Query
-    open: list[tuple[list[exp.Expr], tuple[str, str]]]
+    open: list[_Group]
 
 
 def check_types(tree: exp.Query, bind: Callable[[str], object]) -> None:
     """Let DuckDB bind strict forms of an outer statement, as returned by `type_constants`.
 
-    A date can be compared with dates and with texts, and a number with numbers and codes. So each
-    of them is bound with one type, and then with the other if `bind` raises QueryError.
+    A date can be compared with dates and with texts, and a number with numbers and codes. So all of
+    them are bound with one type, and then with the other if `bind` raises QueryError. If it raises
+    again, each half of them is bound in this way, beside constants that have a type already and
+    constants without a type: the last form has a type for each constant.
 
     Raises QueryError: that of `bind`, if the statement mixes types.
     """
     form = _strict_form(tree)
-    for constants, kinds in form.open:
-        for kind in kinds:
-            constants = [one.replace(_cast(one.copy(), kind)) for one in constants]
+    todo = [form.open]
+    while todo:
+        groups, problem = todo.pop(), None
+        for place in (0, 1):
+            for group in groups:
+                group.set_type(place)
             try:
                 bind(form.tree.sql("duckdb", comments=False))
                 break
-            except QueryError:
-                if kind == kinds[-1]:
-                    raise
-    if not form.open:
-        bind(form.tree.sql("duckdb", comments=False))
+            except QueryError as error:
+                problem = error
+        else:
+            if problem is not None and len(groups) < 2:
+                raise problem
+            for group in groups:
+                group.set_type(None)
+            half = len(groups) // 2
+            todo += [groups[half:], groups[:half]]
 
 
 def _cast(value: exp.Expr, kind: str) -> exp.Cast:
@@ -134,9 +158,14 @@ def _strict_form(tree: exp.Query) -> _StrictForm:
     for text in {id(text): text for text in found.find_all(exp.Literal)}.values():
         if _is_open_date(text):
             dates.setdefault(_operands(text), []).append(text)
-    choices = [(group, ("VARCHAR", "INTEGER")) for group in codes.values()]
-    choices += [(group, ("DATE", "VARCHAR")) for group in dates.values()]
+    # Similar operands, which are likely to have the same type, come one after the other.
+    choices = [_Group(codes[key], ("VARCHAR", "INTEGER")) for key in sorted(codes, key=_text)]
+    choices += [_Group(dates[key], ("DATE", "VARCHAR")) for key in sorted(dates, key=_text)]
     return _StrictForm(found, choices)
+
+
+def _text(key: tuple[int, str]) -> str:
+    return key[1]
 
 
 def _scope(node: exp.Expr) -> int:
