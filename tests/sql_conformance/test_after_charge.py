@@ -130,7 +130,7 @@ def test_many_operands_are_bound_a_few_times(kinds: list[str], most: int) -> Non
     forms: list[str] = []
     with duckdb.connect() as link:
         link.execute(
-            f"CREATE TABLE t ({', '.join(f'c{i} {k}' for i, k in enumerate(kinds))}, n INT)"
+            f"CREATE TABLE t ({', '.join(f'c{i:02} {k}' for i, k in enumerate(kinds))}, n INT)"
         )
 
         def bind(form: str) -> None:
@@ -140,7 +140,7 @@ def test_many_operands_are_bound_a_few_times(kinds: list[str], most: int) -> Non
             except duckdb.Error:
                 raise QueryError("DP-SQL-007", problem="") from None
 
-        compared = [f"c{i} = '2020-01-01'" for i in range(len(kinds))]
+        compared = [f"c{i:02} = '2020-01-01'" for i in range(len(kinds))]
         tree = parse(f"SELECT {', '.join(compared)} FROM t")
         type_constants(tree)
         check_types(tree, bind)
