@@ -56,7 +56,8 @@ class _Lookup:
             others = [
                 one
                 for one in sides
-                if not any(lookup.owns(node) for lookup in unknown for node in one.walk())
+                if one.find(exp.Column)
+                and not any(lookup.owns(node) for lookup in unknown for node in one.walk())
             ]
             if len(keys) == len(others) == 1:
                 self.equality, self.value = part, others[0].copy()
@@ -111,28 +112,21 @@ def insert_joined_values(
 ) -> None:
     """Replace the public tables that a SELECT joins by their values, except one or none.
 
-    A SELECT with one join stays as it is, and so does one with joins that have no answer.
+    The same happens in its sub-queries of rows. A SELECT with one join stays as it is, and so does
+    one with joins that have no answer.
     """
+    if select.args.get("from_") is None:
+        return
+    for source in _sources(select):
+        if isinstance(source, exp.Subquery) and isinstance(source.this, exp.Select):
+            insert_joined_values(source.this, tables, rows_of)
     joins = select.args.get("joins") or []
     if len(joins) < 2 or not all(map(_is_plain, joins)):
         return
+    _refuse_stars(select)
     _write_conditions_in_where(select, tables)
     _start_with_people(select, tables)
-    lookups: list[_Lookup] = []
-    todo = [
-        _Lookup.of(select, join, tables)
-        for join in select.args["joins"]
-        if public_tables_of(join.this, tables)
-    ]
-    while todo:
-        # A key can equal a column of another joined table, which then comes first.
-        found = next((one for one in todo if one.find_key(select, todo)), None)
-        if found is None:
-            name = f"The join of '{todo[0].alias}'"
-            fix = f"write JOIN {todo[0].alias} ON {todo[0].alias}.code = people.code, with its key"
-            refuse(name, "no equality compares one of its columns", fix)
-        todo.remove(found)
-        lookups.append(found)
+    lookups = _lookups(select, tables)
     for lookup in lookups:
         _read_rows(lookup, select, tables, rows_of)
     others = [join for join in select.args["joins"] if all(join is not x.join for x in lookups)]
@@ -147,6 +141,41 @@ def insert_joined_values(
     select.set("joins", [*others, *(one.join for one in long)])
 
 
+def _lookups(select: exp.Select, tables: Mapping[str, Table]) -> list[_Lookup]:
+    """Return the joined public tables, each behind those that its key equals a column of."""
+    todo = [
+        _Lookup.of(select, join, tables)
+        for join in select.args["joins"]
+        if public_tables_of(join.this, tables)
+    ]
+    for column in _columns(select):
+        owners = [one for one in todo if not column.table and one.declared_name(column)]
+        if len(owners) > 1 and any(one.owns(column) for one in owners):
+            names = " and ".join(f"'{one.alias}'" for one in owners)
+            fix = f"write {owners[0].alias}.{column.name}"
+            refuse(column, f"{names} have a column of this name", fix)
+    found: list[_Lookup] = []
+    while todo:
+        known = next((one for one in todo if one.find_key(select, todo)), None)
+        if known is None:
+            name, fix = todo[0].alias, "write JOIN {0} ON {0}.code = people.code, with its key"
+            reason = "no equality compares one of its columns"
+            refuse(f"The join of '{name}'", reason, fix.format(name))
+        todo.remove(known)
+        found.append(known)
+    return found
+
+
+def _refuse_stars(select: exp.Select) -> None:
+    """Refuse *, and t.* of a joined table, in a sub-query with several joins."""
+    first = select.args["from_"].this.alias_or_name
+    for item in select.expressions:
+        is_star = isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
+        if isinstance(item, exp.Star) or (is_star and item.table != first):
+            fix = f"write {first}.*, and list the columns of the joined tables"
+            refuse(item, "values of several joined tables replace their columns by name", fix)
+
+
 def _is_plain(join: exp.Join) -> bool:
     """Return whether a join is an inner join or a LEFT JOIN."""
     side, kind, method = (str(join.args.get(name) or "") for name in ("side", "kind", "method"))
@@ -154,7 +183,8 @@ def _is_plain(join: exp.Join) -> bool:
 
 
 def _sources(select: exp.Select) -> list[exp.Expr]:
-    return [select.args["from_"].this, *(join.this for join in select.args["joins"])]
+    joins = select.args.get("joins") or []
+    return [select.args["from_"].this, *(join.this for join in joins)]
 
 
 def _columns_of(source: exp.Expr, tables: Mapping[str, Table]) -> list[str]:
@@ -253,9 +283,17 @@ def _own_names(select: exp.Select, join: exp.Join, tables: Mapping[str, Table]) 
 
 
 def _columns(select: exp.Select) -> Iterator[exp.Column]:
-    """Yield the columns of a SELECT, without those of its sources and of other sub-queries."""
+    """Yield the columns of a SELECT, without those of its sources and of other sub-queries.
+
+    Names of the SELECT list in HAVING, QUALIFY and ORDER BY are no columns.
+    """
+    aliases = {item.alias_or_name.casefold() for item in select.expressions}
     for node in select.walk(prune=lambda one: isinstance(one, exp.Query) and one is not select):
-        if isinstance(node, exp.Column):
+        if not isinstance(node, exp.Column):
+            continue
+        around = node.find_ancestor(exp.AggFunc, exp.Having, exp.Qualify, exp.Order)
+        is_later = around is not None and around.parent is select
+        if node.table or node.name.casefold() not in aliases or not is_later:
             yield node
 
 

@@ -32,6 +32,12 @@ def insert_public_values(
     select: exp.Select, tables: Mapping[str, Table], rows_of: PublicRows
 ) -> None:
     """Replace the sub-queries of public tables in the conditions and aggregates of a SELECT."""
+    for clause in [
+        select.args.get("where"),
+        *_keys(select),
+        *select.find_all(exp.AggFunc, exp.Filter),
+    ]:
+        _write_lists(clause, tables)
     for node in list(_row_queries(select)):
         known = public_tables_of(node, tables)
         if known and isinstance(node, exp.Exists):
@@ -40,6 +46,24 @@ def insert_public_values(
             node.replace(_in_values(node, known, tables, rows_of))
         elif known and isinstance(node, exp.Subquery):
             node.replace(_single_value(node, known, tables, rows_of))
+
+
+def _write_lists(clause: exp.Expr | None, tables: Mapping[str, Table]) -> None:
+    """Write x = ANY (SELECT ...) as IN, and x <> ALL (SELECT ...) as NOT IN."""
+    for node in [] if clause is None else list(clause.find_all(exp.Any, exp.All)):
+        around, query = node.parent, node.this
+        query = query.this if isinstance(query, exp.Subquery) else query
+        is_public = isinstance(query, exp.Query) and bool(public_tables_of(query, tables))
+        if around is None or not is_public:
+            continue
+        listed = exp.In(this=around.this.copy(), query=exp.Subquery(this=query.copy()))
+        if isinstance(node, exp.Any) and isinstance(around, exp.EQ):
+            around.replace(listed)
+        elif isinstance(node, exp.All) and isinstance(around, exp.NEQ):
+            around.replace(exp.Not(this=listed))
+        else:
+            fix = "compare with the MIN or MAX of the sub-query, as in x > (SELECT MAX(y) FROM t)"
+            refuse(around, "rows are compared with one value, or with a list of equal ones", fix)
 
 
 def _row_queries(select: exp.Select) -> Iterator[exp.Expr]:
@@ -171,7 +195,10 @@ def listed(value: exp.Expr, others: Sequence[object], tables: Mapping[str, Table
     found = [one for one in dict.fromkeys(others) if one is not None and is_declared(one, column)]
     constants = [constant(quoted(value), one) for one in found]
     if sum(len(one.sql()) + 2 for one in constants) > MOST_LETTERS:
-        fix = "join the public table by its key, or store the result as a column of the table"
+        fix = (
+            "write LEFT JOIN of the public table by its key, with IS NOT NULL, or with IS NULL for "
+        )
+        fix += "NOT IN, of another column that all its rows have"
         refuse(f"A list of values for {quoted(value)}", "it is too long for an expression", fix)
     return exp.In(this=value.copy(), expressions=constants) if constants else exp.false()
 
