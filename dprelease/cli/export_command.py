@@ -16,7 +16,7 @@ from dprelease.cli.reporting import (
 )
 from dprelease.errors.local_paths import uri_fields
 from dprelease.errors.printable import count_text, one_line
-from dprelease.schema.release_parts.extension_names import FORMATS
+from dprelease.schema.release_parts.extension_names import FORMATS, format_name
 
 
 def _check_formats(names: list[str]) -> list[str]:
@@ -25,7 +25,7 @@ def _check_formats(names: list[str]) -> list[str]:
     if places and len(names) > 1:
         raise typer.BadParameter("a database or store can't be used together with other formats.")
     for name in names:
-        if name not in (*FORMATS, *places):
+        if format_name(name) not in (*FORMATS, *places):
             from dprelease.errors.suggestions import nearest
 
             known = ", ".join(FORMATS)

@@ -117,8 +117,7 @@ def _row_table(left_out: tuple[LeftOutRows, ...]) -> list[tuple[str, ...]]:
         if one.lines is not None:
             counts.insert(0, ("lines of the file", one.lines))
         if one.other_lines is not None:
-            number = f"{one.other_lines:,}"
-            lines.append((one.query, "header, comments and notes", number, ""))
+            lines.append((one.query, "header, comments and notes", f"{one.other_lines:,}", ""))
         counts += [("joined", one.asked if one.asked != one.rows else None)]
         counts += [("excluded by the condition", one.condition or None)]
         counts += [("without a declared key", one.no_cell or None)]

@@ -37,8 +37,9 @@ def compare(
     codes: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="KEY=FILE",
-            help="A CSV file with the columns old and new, for a key whose codes changed.",
+            metavar="KEY=FILE[,OLD,NEW]",
+            help="A CSV file for a key whose codes changed, with the columns old and new or with "
+            "columns of other names.",
         ),
     ] = None,
     output: Annotated[
@@ -55,7 +56,7 @@ def compare(
 
         found = changes(
             old, new, table=table, old_cells=cells[0], new_cells=cells[1],
-            codes=_selected_cells(codes),
+            codes={key: _code_table(str(words)) for key, words in _selected_cells(codes).items()},
         )  # fmt: skip
         if as_json or output is not None:
             print_frame(found, output, as_json=as_json, wide=wide)
@@ -94,6 +95,14 @@ def _selected_cells(words: list[str] | None) -> dict[str, object]:
             raise typer.BadParameter(f"{word!r} is not of the form KEY=VALUE or KEY=FILE.")
         cells[key] = value
     return cells
+
+
+def _code_table(words: str) -> object:
+    """Return a correspondence table of an option, such as `codes.csv,code_2019,code_2020`."""
+    file, *names = words.rsplit(",", 2)
+    if len(names) < 2 or Path(words).exists():
+        return words
+    return {"file": file, "old": names[0], "new": names[1]}
 
 
 def areas(

@@ -22,7 +22,7 @@ import pytest
 from dprelease.errors import DataError, DpReleaseError
 from dprelease.exact.duckdb import Engine
 from dprelease.exact.reading import packages
-from dprelease.exact.sources import excel_reader
+from dprelease.exact.sources import excel_reader, sqlite_reader
 from dprelease.exact.table_reader import TableReader
 from dprelease.scaffold.proposals import peeked_sketch
 from dprelease.scaffold.sketch import sketch
@@ -201,6 +201,22 @@ def test_sqlite_views_and_computed_columns_are_refused(case: str, tmp_path: Path
     )
     with pytest.raises(DataError, match=code):
         exact(ask(table, ROWS_IN_ALL), None)
+
+
+def test_sqlite_with_indexes_on_functions_is_read(tmp_path: Path) -> None:
+    """A function of SQLite or of an application, which is never called."""
+    with closing(sqlite3.connect(tmp_path / "t.sqlite")) as link, link:
+        link.create_function("own", 1, lambda text: text, deterministic=True)
+        link.executescript(
+            "CREATE TABLE t (k TEXT, n INT); INSERT INTO t VALUES ('{\"a\": 1}', 1);"
+            "CREATE INDEX a ON t (json_extract(k, '$.a'), own(n)) WHERE k ->> '$.a' > 0;"
+            "CREATE UNIQUE INDEX b ON t (own(k));"
+        )
+    columns = {"n": {"type": "integer", "lower": 0, "upper": 9}, "k": {"type": "text"}}
+    table = declare(columns, source={"path": str(tmp_path / "t.sqlite"), "table": "t"})
+    assert exact(ask(table, {"n": {"sum": "n"}}), None)["n"][0] == 1
+    described = sqlite_reader.READER.describe(tmp_path / "t.sqlite", None)
+    assert described.columns == [("k", "text"), ("n", "integer")]
 
 
 def test_names_and_defaults_of_sqlite_are_not_executed(tmp_path: Path) -> None:

@@ -285,7 +285,7 @@ def test_tables_of_private_keys_are_no_sheets_in_a_run(tmp_path: Path) -> None:
     path = write(tmp_path, ALL.replace("excel, ods, ", ""), release)
     folder = run(read_declaration(path))
     assert dprelease.verify(folder).ok
-    target, files = export(folder, ["excel"])
+    target, files = export(folder, ["xlsx"])
     assert files == ["excel/release.xlsx"]
     assert (target / files[0]).is_file()
 

@@ -234,6 +234,11 @@ def test_code_links_in_cli_and_python(before: Path, after: Path, tmp_path: Path)
     assert result.exit_code == 0, result.output
     assert "Thoune" in result.output
     assert '"Biel"' not in result.output
+    (tmp_path / "named.csv").write_text("a;n;b\nBiel;1;Bern\nBern;2;Bern\nThun;3;Thoune\n")
+    named = CliRunner().invoke(app, [*words, "--codes", f"town={tmp_path / 'named.csv'},a,b"])
+    assert named.stdout == result.stdout
+    wrong = CliRunner().invoke(app, [*words, "--codes", f"town={tmp_path / 'named.csv'},a,c"])
+    assert "'c'" in wrong.output
     newer = dprelease.PublishedRelease(after)
     codes = {"town": tmp_path / "codes.csv"}
     assert newer.change(before, table="pop_town", codes=codes)["change"].notna().all()

@@ -270,7 +270,8 @@ TEMPLATES: dict[str, Template] = {
     "DP-COMPARE-004": Template(
         cause="The correspondence table of '{key}' can't be used: {reason}.",
         fix="use a CSV file, or a frame, with a row for each old code and the new code that it "
-        "became, in the columns `old` and `new`; codes that stayed the same need no row.",
+        "became, in the columns `old` and `new`; codes that stayed the same need no row. If the "
+        "columns of a file have other names, write them behind it: `--codes KEY=FILE,OLD,NEW`.",
     ),
     "DP-LOCAL-001": Template(
         cause="A local release protects the values of a record, not whether it exists.",

@@ -202,7 +202,7 @@ def _refuse_damaged_merges(declared: Declared, sheets: Sequence[RowsOfCells]) ->
     except UnreadableWorkbook as found:
         problem = found
     if problem is not None:
-        raise unreadable_error(declared, *problem.args, State.READ)
+        raise unreadable_error(declared, *problem.args, state=State.READ)
 
 
 def _without_notes(rows: Iterator[Cells], until: str | None, footer: int) -> Iterator[Cells]:

@@ -11,6 +11,7 @@ from dprelease.schema.field_types import LocalPath, Text, Whole, refuse
 from dprelease.schema.model import Model
 from dprelease.schema.release_parts.extension_names import (
     ENGINES,
+    format_name,
     known_formats,
     not_an_engine,
     suggest_format,
@@ -77,14 +78,15 @@ EngineName = Annotated[
 
 def _known_format(value: object) -> object:
     """Return the name of a format; refuse an unknown name."""
-    if not (isinstance(value, str) and value in known_formats()):
+    name = format_name(value)
+    if not (isinstance(name, str) and name in known_formats()):
         refuse(
             "DP-EXPORT-001",
             name=value,
             nearest=suggest_format(value),
             known=", ".join(known_formats()),
         )
-    return value
+    return name
 
 
 FormatName = Annotated[

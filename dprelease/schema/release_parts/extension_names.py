@@ -53,8 +53,16 @@ written in this order, whatever the order in a release file is, so that formats 
 of other formats come last.
 """
 
+OTHER_NAMES = {"xlsx": "excel", "html": "report"}
+"""The formats that can also be named by the ending of their files."""
+
 OF_RECORDS = ("csv", "report", "datapackage")
 """The formats that can hold single records, which are not tables with keys."""
+
+
+def format_name(name: object) -> object:
+    """Return the name of a format that is given by it or by another name; other values as given."""
+    return OTHER_NAMES.get(name, name) if isinstance(name, str) else name
 
 
 def known_formats() -> list[str]:

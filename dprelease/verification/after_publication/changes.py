@@ -71,7 +71,8 @@ def code_links(key: str, given: object, old: Sequence[str], new: Sequence[str]) 
     key
         The key whose codes changed.
     given
-        The path of a CSV file, a frame or a mapping of columns, with the columns `old` and `new`.
+        The path of a CSV file, a frame or a mapping of columns, with the columns `old` and `new`;
+        or a mapping with `file`, and the names of its columns, `old` and `new`.
     old, new
         The codes of the key in both tables.
 
@@ -115,6 +116,10 @@ def _rows(key: str, given: Any) -> Iterable[tuple[int | None, str, str]]:
     if isinstance(given, str | Path):
         yield from _rows_of_file(key, Path(given))
         return
+    if isinstance(given, Mapping) and isinstance(given.get("file"), str | Path):
+        names = str(given.get(OLD, OLD)), str(given.get(NEW, NEW))
+        yield from _rows_of_file(key, Path(given["file"]), names)
+        return
     try:
         _check_header(key, [str(name) for name in given])
         old, new = ([str(code) for code in given[name]] for name in (OLD, NEW))
@@ -125,8 +130,10 @@ def _rows(key: str, given: Any) -> Iterable[tuple[int | None, str, str]]:
     yield from ((None, *codes) for codes in zip(old, new, strict=True))
 
 
-def _rows_of_file(key: str, path: Path) -> Iterable[tuple[int | None, str, str]]:
-    """Yield line, old and new code of a CSV file."""
+def _rows_of_file(
+    key: str, path: Path, names: tuple[str, str] = (OLD, NEW)
+) -> Iterable[tuple[int | None, str, str]]:
+    """Yield line, old and new code of a CSV file, in columns of these names."""
     try:
         text = read_file(path, MOST_BYTES).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError, TooLarge):
@@ -138,8 +145,8 @@ def _rows_of_file(key: str, path: Path) -> Iterable[tuple[int | None, str, str]]
     rows = csv.reader(lines, strict=True, delimiter=delimiter)
     try:
         header = [name.strip() for name in next(rows, [])]
-        _check_header(key, header)
-        places = header.index(OLD), header.index(NEW)
+        _check_header(key, header, names)
+        places = header.index(names[0]), header.index(names[1])
         for row in rows:
             if row:
                 if len(row) != len(header):
@@ -149,11 +156,19 @@ def _rows_of_file(key: str, path: Path) -> Iterable[tuple[int | None, str, str]]
         _refuse(key, f"'{one_line(path.name)}' is no CSV file")
 
 
-def _check_header(key: str, names: Sequence[str]) -> None:
-    """Refuse a table without the columns `old` and `new`, or with more."""
-    if sorted(names) != [NEW, OLD]:
-        reason = "it needs exactly the columns `old` and `new`"
-        if {OLD, NEW} < {*names}:
+def _check_header(key: str, header: Sequence[str], names: tuple[str, str] = (OLD, NEW)) -> None:
+    """Refuse a table without the columns of old and new codes.
+
+    A table in which nobody has named these columns may have no others, such as shares of codes.
+    """
+    if names != (OLD, NEW):
+        for name in names:
+            if header.count(name) != 1:
+                _refuse(key, f"it does not have exactly one column '{name}'")
+        return
+    if sorted(header) != [NEW, OLD]:
+        reason = "it needs exactly the columns `old` and `new`, or the names of its columns"
+        if {OLD, NEW} < {*header}:
             reason += "; shares of codes can't be compared, because a record has a single code"
         _refuse(key, reason)
 
@@ -207,7 +222,9 @@ def compare(
         and these keys are left out.
     codes
         For keys whose codes changed, a correspondence table: a CSV file, a frame or a mapping with
-        the columns `old` and `new`. Codes that were merged or split are compared as sums of cells.
+        the columns `old` and `new`; or, for other names, a mapping such as `{"file": "codes.csv",
+        "old": "code_2019", "new": "code_2020"}`. Codes that were merged or split are compared as
+        sums of cells.
 
     Raises
     ------

@@ -34,6 +34,7 @@ from dprelease.release.folder import claim_target
 from dprelease.schema.release_parts.extension_names import (
     FORMATS,
     OF_RECORDS,
+    format_name,
     in_order,
     suggest_format,
 )
@@ -131,7 +132,8 @@ def export(
     folder = Path(folder)
     if not folder.is_dir():
         raise OutputError("DP-OUTPUT-011", path=folder)
-    names = [formats] if isinstance(formats, str) else list(formats)
+    given = [formats] if isinstance(formats, str) else list(formats)
+    names = [str(format_name(name)) for name in given]
     _refuse_unknown_formats(names)
     state = RunState() if state is None else state
     target = sidecar_path(folder, ENDING) if output is None else Path(output)
