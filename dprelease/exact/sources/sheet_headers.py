@@ -194,15 +194,15 @@ def refuse_unreadable_layout(
 
 def _refuse_damaged_merges(declared: Declared, sheets: Sequence[RowsOfCells]) -> None:
     """Raise DP-DATA-024 if the places of merged cells can't be read."""
-    problem: UnreadableWorkbook | None = None
+    problem: tuple[str, str] | None = None
     try:
         for sheet in sheets:
             for _ in sheet.merged():
                 pass
     except UnreadableWorkbook as found:
-        problem = found
+        problem = found.args[0], found.args[1]
     if problem is not None:
-        raise unreadable_error(declared, *problem.args, state=State.READ)
+        raise unreadable_error(declared, *problem, State.READ)
 
 
 def _without_notes(rows: Iterator[Cells], until: str | None, footer: int) -> Iterator[Cells]:
