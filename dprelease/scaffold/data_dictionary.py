@@ -16,11 +16,13 @@ from itertools import accumulate
 
 from pydantic import ValidationError
 
+from dprelease.exact.detection.csv_layout import NULL_TEXTS
 from dprelease.scaffold.described_tables import (
     ColumnDescription,
     DescribedTable,
     OptionValue,
     column_kind,
+    missing_codes,
 )
 from dprelease.scaffold.yaml_texts import quote_yaml, yaml_text
 from dprelease.schema.model import shorten
@@ -41,6 +43,11 @@ HEADINGS = {
     "values": ("values", "value labels", "codes", "categories", "code list"),
 }  # fmt: skip
 """The headings of what a data dictionary says, in lower case."""
+
+MISSING_LABELS = NULL_TEXTS - {""} | {
+    "refused", "don't know", "not stated", "no information", "weiss nicht", "weiß nicht",
+}  # fmt: skip
+"""Labels of codes for missing values, in lower case."""
 
 _CODE = re.compile(r"\s*([^=:]*?)\s*[=:]\s*(.*?)\s*")
 _BETWEEN_CODES = re.compile(r"[;|\n]+|,(?=[^=:,;|\n]*[=:])")
@@ -73,17 +80,24 @@ def dictionary_table(text: str) -> DescribedTable | None:
 
 
 def _column(entry: Mapping[str, str]) -> ColumnDescription:
-    """Return the description of a column; it has codes if all parts of their cell are codes."""
+    """Return the description of a column; it has codes if all parts of their cell are codes.
+
+    If all codes mean a missing value, the others are numbers or texts that the cell does not list.
+    """
+    kind = column_kind(_type_name(entry))
     parts = [part for part in _BETWEEN_CODES.split(entry.get("values", "")) if part.strip()]
     found = [_CODE.fullmatch(part) for part in parts]
     codes = {code[1]: code[2] for code in found if code is not None and code[1]}
-    labels = codes if len(codes) == len(parts) > 1 else {}
+    are_codes = len(codes) == len(parts)
+    are_missing = are_codes and all(text.lower() in MISSING_LABELS for text in codes.values())
+    labels = codes if are_codes and len(codes) > 1 and not are_missing else {}
     return ColumnDescription(
         entry["name"],
-        column_kind(_type_name(entry)),
+        kind,
         values=tuple(labels),
         label=entry.get("label", ""),
         labels=labels,
+        missing=missing_codes([*codes], kind, ()) if are_missing else (),
     )
 
 

@@ -66,6 +66,7 @@ DIALECTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "spaces between thousands": ({"thousands": " ", "decimal": ","}, {}),
     "narrow spaces, declared as others": ({"thousands": " "}, {"between": "\u202f"}),
     "apostrophes": ({"thousands": "'"}, {}),
+    "apostrophes and commas": ({"thousands": "'", "decimal": ",", "delimiter": ";"}, {}),
     "days first": ({"date_format": "%d/%m/%Y", "timestamp_format": "%d/%m/%Y %H:%M"}, {}),
     "months first": ({"date_format": "%m-%d-%Y", "timestamp_format": "%m-%d-%Y %I:%M %p"}, {}),
     "two digits": (

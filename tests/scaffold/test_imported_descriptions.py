@@ -395,9 +395,21 @@ def test_data_dictionaries_have_codes_and_widths(tmp_path: Path) -> None:
     assert columns["b"]["values"] == {"1": "a", "2": "b"}
     assert not any("values" in columns[name] for name in "cde")
     assert text.count("CONFIRM: is it") == 2
+    assert "missing" not in text
     (comment,) = (line for line in text.splitlines() if "fixed width" in line)
     assert comment.startswith("#")
     assert "columns: {a: [1, 1], b: [2, 2], c: [3, 3], d: [4, 4], e: [5, 5]}" in comment
+
+
+def test_data_dictionaries_have_codes_for_missing_values(tmp_path: Path) -> None:
+    """If a column has other codes, too, nobody knows whether it has a cell of unknown values."""
+    cells = "999=Unknown", "998: refused; 999: no answer", "1=m; 9=unknown", "9="
+    rows = [f'{name},number,"{cell}"' for name, cell in zip("abcd", cells, strict=True)]
+    (tmp_path / "d.csv").write_text("\n".join(["name,type,values", *rows]))
+    columns = plain(translate_description(tmp_path / "d.csv"))["columns"]
+    missing = [columns[name].get("missing") for name in "abcd"]
+    assert missing == [["999"], ["998", "999"], None, None]
+    assert "values" not in columns["b"]
 
 
 def test_hostile_dictionaries_are_escaped(tmp_path: Path) -> None:

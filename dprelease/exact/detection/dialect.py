@@ -41,6 +41,7 @@ SEPARATORS_POINT_FIRST = (
     (".", " "),
     (",", " "),
     (".", "'"),
+    (",", "'"),
 )
 SEPARATORS_COMMA_FIRST = (
     (",", "."),
@@ -50,6 +51,7 @@ SEPARATORS_COMMA_FIRST = (
     (".", ","),
     (".", " "),
     (".", "'"),
+    (",", "'"),
 )
 DATE_FORMATS = (
     "%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d",
