@@ -303,6 +303,7 @@ def refuse_undeclared_substitutes(fill: str, others: str, values: Sequence[str])
     """Refuse substitutes for missing or undeclared values that are not declared values."""
     for key, cell in (("fill", fill), ("others", others)):
         if cell != DROP and cell not in values:
+            values = list(dict.fromkeys(values))
             shown = ", ".join(values[:5]) + (", ..." if len(values) > 5 else "")
             refuse_substitute(key, cell, f"a declared value ({shown})", values)
 
