@@ -57,6 +57,16 @@ def test_missing_value_codes_are_proposed(case: str, tmp_path: Path) -> None:
         assert (column.lower, column.upper) == (18, 89)
 
 
+def test_numbers_with_signs_among_texts_are_named(tmp_path: Path) -> None:
+    """The texts are not shown; codes that end in letters are no numbers with signs."""
+    path = tmp_path / "t.csv"
+    path.write_text("v,t\n" + "".join(f"{n}.5 %,{n}b\n{CANARY},x\n{n} %,{n}b\n" for n in range(9)))
+    text = sketch(path)
+    assert CANARY not in text
+    notes = [line for line in text.splitlines() if "most of its first cells are numbers" in line]
+    assert [note.split(":")[0] for note in notes] == ["  v"]
+
+
 def test_missing_texts_in_json_are_proposed_by_column(tmp_path: Path) -> None:
     """A source of JSON has no `nulls`; texts among texts may be values, and are not named."""
     rows = [{"a": 5, "b": "2024-01-01", "c": True, "d": "NA"}] * 5

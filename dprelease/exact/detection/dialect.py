@@ -210,6 +210,9 @@ def detect_cell_formats(
             found = _apparent_type(values, *marks)
             if found.name in ("integer", "number"):
                 kind = replace(found, strip=one.signs, negative=one.negative)
+        elif kind.name == "text" and not kind.is_code:
+            is_mixed = kind.is_mixed or _apparent_type(plain[name], *marks).is_mixed
+            kind = replace(kind, is_mixed=is_mixed)
         columns[name] = _with_codes(kind, values, *marks)
     common = {kind: _common_format(columns, kind) for kind in ("date", "timestamp")}
     source: dict[str, KeyValue] = {"decimal": decimal, "thousands": thousands}
