@@ -102,8 +102,8 @@ TEMPLATES: dict[str, Template] = {
     ),
     "DP-SCHEMA-005": Template(
         cause="`{key}` of '{column}' is '{found}', which is neither 'drop' nor {allowed}{nearest}.",
-        fix="write `drop` to leave such rows out, or an allowed value, which they get instead; in a "
-        "category, add this value to `values` first.",
+        fix="write `drop` to leave such rows out, or an allowed value, which they get instead; in "
+        "a category, add this value to `values` first.",
     ),
     "DP-SCHEMA-006": Template(
         cause="The edges of '{column}' {problem}.",

@@ -5,6 +5,7 @@ A note warns about a valid declaration with effects that its author may not expe
 - Bands may have names that do not cover all of their values, and edges that leave out values.
 - Conditions see stored values, while expressions see declared codes.
 - Booleans that are read from texts count as missing for all but a few texts.
+- Ids of the same person may be written in two ways in a table and in its correspondence table.
 - Values in a file may contain a header line.
 """
 
@@ -29,6 +30,7 @@ from dprelease.schema.columns import (
     CutColumn,
     IntegerColumn,
     NumberColumn,
+    TextColumn,
 )
 from dprelease.schema.field_types import DROP
 from dprelease.schema.load import Declared
@@ -95,6 +97,26 @@ def _booleans_in_texts(declared: Declared, names: Sequence[str]) -> Iterator[str
     for name in names:
         if isinstance(declared.table.columns[name], BooleanColumn):
             yield f"{declared.table.name}.{name}"
+
+
+LOOKED_UP_TEXT = (
+    "Ids that are looked up as texts: {}. A row whose id the correspondence table writes in "
+    "another way, such as 1 and 01, counts for nobody, and a release does not report it; "
+    "`dprelease profile` does. If all ids are whole numbers, `type: integer` compares them as such."
+)
+"""The text of the note on ids that a correspondence table gives to persons."""
+
+
+def ids_looked_up_as_texts(queries: Sequence[Query]) -> list[str]:
+    """Return the columns of texts whose ids are looked up, without repetitions."""
+    items: dict[str, None] = {}
+    for query in queries:
+        joined = [] if query.join is None else [query.join.declared]
+        for declared in (query.declared, *joined):
+            lookup = declared.table.privacy_unit.lookup
+            if lookup is not None and isinstance(declared.table.columns[lookup.key], TextColumn):
+                items[f"{declared.table.name}.{lookup.key}"] = None
+    return list(items)
 
 
 COMPARISONS = (exp.EQ, exp.NEQ, exp.In, exp.NullSafeEQ, exp.NullSafeNEQ)
@@ -254,6 +276,7 @@ def notes(queries: Sequence[Query]) -> list[Note]:
     """Return the notes on the queries of a release."""
     return [
         Note("truths_from_texts", TRUTHS_TEXT, booleans_stored_as_texts(queries)),
+        Note("looked_up_texts", LOOKED_UP_TEXT, ids_looked_up_as_texts(queries)),
         Note("compared_cells", COMPARED_CELLS_TEXT, comparisons_with_substitutes(queries)),
         Note("codes_read", CODES_READ_TEXT, columns_processed_as_codes(queries)),
         Note("bands", BANDS_TEXT, band_descriptions(queries)),
