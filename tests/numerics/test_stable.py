@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import signal
+from types import FrameType
 
 import mpmath
 import numpy as np
@@ -187,3 +189,24 @@ def test_wrong_alpha_exceeds_error_bounds() -> None:
 def test_alphas_out_of_range_are_refused(alpha: float) -> None:
     with pytest.raises(ValueError, match="alpha lies in"):
         stable.pdf(alpha, np.array([1.0]))
+
+
+def test_signal_during_an_integral_raises_the_exception_of_its_handler() -> None:
+    """Flint calls Python for each value of the integrand, and replaces what a handler raises."""
+
+    class EndedError(Exception):
+        pass
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        raise EndedError
+
+    before = signal.signal(signal.SIGVTALRM, end)
+    try:
+        for delay in (0.01, 0.02, 0.03):
+            with pytest.raises(EndedError):  # noqa: PT012
+                signal.setitimer(signal.ITIMER_VIRTUAL, delay)
+                while True:
+                    stable.sf_ball(1.01, arb(0.5))
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)

@@ -9,6 +9,8 @@ from typing import Self
 
 from flint import acb, arb, ctx
 
+from dprelease.system.deferred_signals import reraise_handler_errors
+
 # The asymptotic series of the density and of the survival function of stable noise.
 #
 # With a_k = (-1)^(k+1) Gamma(alpha k) / k! sin(pi alpha k / 2) / pi:
@@ -170,7 +172,8 @@ class _Path:
             """Return the integrand on the path, at the logarithm v of the distance."""
             return factor(v) * (spin * v.exp() - turn * (v * self.alpha).exp()).exp()
 
-        return acb.integral(integrand, self.low, self.high, abs_tol=arb(2) ** -ctx.prec)
+        with reraise_handler_errors():  # flint raises SystemError instead
+            return acb.integral(integrand, self.low, self.high, abs_tol=arb(2) ** -ctx.prec)
 
     @property
     def bound_beyond_end(self) -> arb:
