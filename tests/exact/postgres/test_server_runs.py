@@ -61,11 +61,11 @@ def test_run_reads_one_snapshot_of_all_tables(server: Server) -> None:
 def test_locked_table_is_refused(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = dict(server_link.SETTINGS) | {"lock_timeout": "50ms"}
     monkeypatch.setattr(server_link, "SETTINGS", tuple(settings.items()))
-    server.do("CREATE TABLE held (n int)")
-    declared = declare({"n": WHOLE}, source=server.source("held"))
+    server.do("CREATE TABLE locked (n int)")
+    declared = declare({"n": WHOLE}, source=server.source("locked"))
     with closing(server.link()) as link, link.cursor() as cursor:
         cursor.execute("BEGIN")
-        cursor.execute("LOCK TABLE held IN ACCESS EXCLUSIVE MODE")
+        cursor.execute("LOCK TABLE locked IN ACCESS EXCLUSIVE MODE")
         with pytest.raises(DataError, match=r"DP-DATA-024.*another session"):
             exact(ask(declared, TOTAL), None)
     assert exact(ask(declared, TOTAL), None)["n"].tolist() == [0]
@@ -128,7 +128,7 @@ def test_failed_login_is_refused_without_secrets(
     else:
         path = f"postgresql:///{way}"
     declared = declare({"n": WHOLE}, source={"path": path, "table": "t"})
-    with pytest.raises(DataError, match=r"DP-DATA-024.*no connection") as caught:
+    with pytest.raises(DataError, match=r"DP-DATA-024.*connection") as caught:
         exact(ask(declared, TOTAL), None)
     assert_no_secrets(caught.value)
     assert str(server.folder) not in str(caught.value).replace(path, "")

@@ -436,7 +436,7 @@ def test_ids_and_keys_with_collations_are_refused(case: str, server: Server) -> 
         with pytest.raises(DataError) as caught:
             exact(query, None)
         assert (caught.value.code, caught.value.state) == ("DP-DATA-026", State.NOTHING)
-        assert f"the {use} 'v' by {comparison}: {rule.equal} there" in caught.value.cause
+        assert f"the {use} 'v' by {comparison}: {rule.equal} " in caught.value.cause
     spelled = rule.spelled.format(column='"v"')
     assert spelled in caught.value.fix
     with pytest.raises(DataError, match="DP-DATA-026"):
