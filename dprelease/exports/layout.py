@@ -113,6 +113,7 @@ def pivoted_layout(table: TableMetadata, key: ColumnMetadata, metadata: Metadata
 def refused_wide_keys(metadata: Metadata) -> Iterator[tuple[str, str]]:
     """Yield the keys of `metadata.wide` by which no table can be pivoted, each with the reason."""
     pivot_key = [layout_of(table, metadata).pivot_key for table in metadata.tables_for_readers]
+    # A wide key is fine if it is used for at least one table.
     names = {key.name for key in pivot_key if key is not None}
     keys = dict.fromkeys(key.name for table in metadata.tables_for_readers for key in table.keys)
     for name in metadata.wide:
@@ -191,6 +192,7 @@ def _pivot_blocks(
     keys = layout.table.keys
     place, values = keys.index(key), number_of_values(key)
     inner = math.prod(number_of_values(other) for other in keys[place + 1 :])
+    # A block has all rows of one combination of the keys before the pivot key.
     blocks = max(1, ROWS // (values * inner))
     names = [column.name for column in layout.table.columns]
     long = equal_batches(release.batches(layout.table, names), blocks * values * inner)

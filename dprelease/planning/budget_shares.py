@@ -218,6 +218,7 @@ def _settle_share(
     """Set the mechanism of each column of a share in `by_column`."""
     for part in _parts_with_own_amount(share, noises):
         place = noises[next(part.columns())].place
+        # A declared margin determines the noise, so its cost does not depend on the budget.
         if part.column is not None and noises[part.column].width is not None:
             by_column[part.column] = noises[part.column].with_declared_accuracy()
             continue
@@ -238,11 +239,13 @@ def _settle_share(
     rest = list(_weights_of_rest(share, noises, share.relative_weight))
     settled = [i for i in share.columns() if i in by_column]
     if rest and unlimited:
+        # Without an amount there is no budget to divide among the other columns.
         place = noises[rest[0][0]].place
         raise BudgetError("DP-BUDGET-006", place=place, column=place.key.rpartition(".")[2])
     fixed = [make_accounting_input(by_column[i], noises[i].sensitivity) for i in settled]
     if settled and not unlimited:
         fixed_cost = budget.cost_of(fixed)
+        # A cost equal to the amount leaves nothing for the other columns.
         if fixed_cost > budget.amount or (rest and fixed_cost >= budget.amount):
             refusal = BudgetError(
                 "DP-BUDGET-007",

@@ -101,6 +101,7 @@ class UnscaledNoise:
             built_any = True
             return mechanism.half_width(self.confidence) <= width
 
+        # A first guess: at this factor the scale is as large as the declared margin.
         start = float(width / self.base)
         largest = _largest_factor(fits, start)
         if largest is not None:
@@ -120,6 +121,7 @@ class UnscaledNoise:
 def _largest_factor(fits: Callable[[float], bool], start: float) -> float | None:
     """Return nearly the largest factor that fits, up to a 1/4096 of it; None if no factor fits."""
     low = start
+    # Bounded, because noise may be too wide at every factor that exists.
     for _ in range(80):
         if fits(low):
             break
@@ -127,9 +129,11 @@ def _largest_factor(fits: Callable[[float], bool], start: float) -> float | None
     else:
         return None
     high = low * 2
+    # Bounded, too, because noise of bounded width may fit at every factor.
     while fits(high) and high < start * 2.0**40:
         low, high = high, high * 2
     while high / low > 1 + 2.0**-12:
+        # The geometric middle, because the first guess may be wrong by powers of two.
         middle = math.sqrt(low * high)
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
@@ -175,6 +179,7 @@ def solve_scales(
     """
     known = {} if known is None else known
     if budget.variant is Variant.PURE:
+        # Pure epsilons add up, so that each noise can be solved alone.
         left = budget.amount - (pure_epsilon(fixed) or 0)
         total = sum((noise.weight for noise in noises), Fraction(0))
         return _map_distinct(
@@ -195,6 +200,7 @@ def solve_scales(
 
     families = (budget, tuple(noise.kind.name for noise in noises))
     exact = (families, tuple(tuple(sorted(noise.shape.items())) for noise in noises))
+    # Rounded down, so that no float below the goal exceeds the exact budget.
     goal = round_down(budget.amount)
     start = known.get(exact) or known.get(families) or _start_of_search(noises, budget, known)
     if budget.needs_concentration:
@@ -207,6 +213,7 @@ def solve_scales(
         solved = _fine_factor(cost_of, goal, start[0] * start_margin, searched=exact in known)
     if solved is None:
         _raise_reason(noises, start[0])
+    # Other shapes of the same families have similar factors, so their searches start here.
     known[exact] = known[families] = solved
     return _map_distinct(noises, lambda noise: noise.at(solved[0]))
 
@@ -257,7 +264,9 @@ def _approximate_factor(noises: Sequence[UnscaledNoise], budget: Budget) -> floa
     amount = float(budget.amount)
     squares = float(sum((noise.weight**2 for noise in noises), Fraction(0)))
     if budget.variant is Variant.ZERO_CONCENTRATED:
+        # The rho of normal noise is weight^2 / (2 factor^2) for each vector.
         return math.sqrt(squares / (2 * amount))
+    # Epsilon is rho + 2 sqrt(rho ln(1 / delta)), solved approximately for the factor.
     start = math.sqrt(squares * (amount + 2 * math.log(1 / float(budget.delta)))) / amount
     if any(noise.kind.sensitivity_norm != 1 for noise in noises):
         return start

@@ -61,6 +61,7 @@ class ShareColumn:
         with ctx.workprec(128):
             scale = ball(self.mechanism.scale) * ball(parties) ** (1 / ball(self.mechanism.alpha))
             mantissa, exponent = (int(part) for part in scale.lower().man_exp())
+        # Rounded down: the guarantee is computed for at most the noise that the sum has.
         lower = round_down(Fraction(mantissa) * Fraction(2) ** exponent)
         return SymmetricAlphaStable(lower, self.mechanism.alpha)
 
@@ -177,6 +178,7 @@ def resolve_federated(declaration: Declaration) -> tuple[Query, ...]:
             errors += _column_errors(measurement, query, place)
             spec = measurement.mechanism
             if spec.name == AUTO:
+                # Only sums of stable noise are stable noise again, so there is nothing to choose.
                 spec = MechanismSpec(name=SymmetricAlphaStable.name)
             measurements.append(replace(measurement, mechanism=spec))
         queries.append(replace(query, measurements=tuple(measurements)))
@@ -284,6 +286,8 @@ def _share_columns(
         shares.append(
             ShareColumn(column.query, column.measurement, noise_of_party, 1, column.chosen_by)
         )
+    # Rounding costs twice the sum of the exponents of all moved cells (`_trust_in_honest`). Half of
+    # its part of the budget is used, and no more than half of the limit there.
     moved_cells = sum(share.cells_of_unit for share in shares)
     largest_exponent = (
         min(float(budget.epsilon or 0), 1.0) * float(1 - NOISE_FRACTION) / (4 * moved_cells)
@@ -325,6 +329,7 @@ def _trust_in_honest(shares: Sequence[ShareColumn], honest: int, budget: BudgetS
         for share in shares
     ]
     guarantee = guarantee_of(vectors, noise_budget(budget))
+    # Each cell that a privacy unit moves is rounded, so the exponents of all of them add up.
     exponent = sum(
         share.cells_of_unit
         * Fraction(rounding_exponent(share.mechanism.alpha, share.mechanism.scale, honest))

@@ -93,6 +93,7 @@ def add_guarantee(first: Guarantee, second: Guarantee) -> Guarantee:
     if first.rho is not None and second.rho is not None:
         rho = round_up(Fraction(first.rho) + Fraction(second.rho))
         delta = second.delta - Fraction(second.rho_delta)
+        # Without any delta left, rho gives no epsilon.
         if delta > 0:
             epsilon = min(epsilon, zcdp_epsilon(rho, round_down(delta)))
     return replace(second, epsilon=epsilon, pure_epsilon=pure, rho=rho)
@@ -169,6 +170,7 @@ def _number_text(value: object) -> str:
 def _out_of_range_error(name: str, found: str, place: Place) -> BudgetError:
     """Return the error of a number of the budget that is outside of its range."""
     code, _, _, least, largest = RANGES[name]
+    # A number may have thousands of digits, which would hide the rest of the message.
     found = found if len(found) <= LONGEST_NUMBER else f"a number of {len(found)} characters"
     return BudgetError(code, place=place, found=found, least=least, largest=largest)
 

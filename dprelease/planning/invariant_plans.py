@@ -132,6 +132,7 @@ def _function_digest(query: Query) -> str:
     if outer:  # their values decide in which cells rows with unknown areas count
         values = {name: key_of(name, columns[name]) for name in outer}
         digest_input["outer"] = {n: [*k.texts] for n, k in values.items() if isinstance(k, Key)}
+    # With sorted keys, because ledgers compare digests that other versions computed.
     return hashlib.sha256(json.dumps(digest_input, sort_keys=True).encode()).hexdigest()
 
 
@@ -146,6 +147,7 @@ def _column_definitions(query: Query, names: Sequence[str]) -> dict[str, Any]:
         definition = column.model_dump(mode="json", include={*ROW_PROPERTIES})
         if "fill" in definition:  # ledgers have digests with the key's earlier name
             definition["nulls"] = definition.pop("fill")
+        # Left out where undeclared, so that digests in existing ledgers stay the same.
         later = {key: getattr(column, key, None) for key in LATER_PROPERTIES}
         found[name] = definition | {key: value for key, value in later.items() if value}
     return found

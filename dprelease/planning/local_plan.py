@@ -180,6 +180,7 @@ def _choose_noises(
     if positions:
         numbers = [requests[i] for i in positions]
         weights = [request.measurement.weight for request in numbers]
+        # The families are compared at the scale that they will have: with their part of the budget.
         total = sum((request.measurement.weight for request in requests), Fraction(0))
         budget_part = budget.with_amount(budget.amount * sum(weights, Fraction(0)) / total)
         selected = noises_of(numbers, undivided_share(weights), budget_part)

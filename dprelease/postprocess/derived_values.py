@@ -199,6 +199,7 @@ def sum_margin(column: OutputColumn, mechanisms: Mechanisms, confidence: float) 
 
 
 def _part_mechanisms(column: OutputColumn, mechanisms: Mechanisms) -> list[Mechanism]:
+    # Selections have no width, so only noise that is added has a margin.
     of_parts = [mechanisms[part.name] for part in column.parts]
     return [mechanism for mechanism in of_parts if isinstance(mechanism, Mechanism)]
 
@@ -258,6 +259,7 @@ def _variance(column: OutputColumn, vectors: Vectors) -> tuple[Moments, Floats, 
     """
     squares = narrow_aggregate(column.parts[0].aggregate, ProductSum)
     total, moments = _moments(column, vectors)
+    # A sample variance divides by count - 1, so fewer than two rows have none.
     count = np.where(moments.count >= 2.0, moments.count, math.nan)
     square_sums = vectors[column.parts[0].name].astype(np.float64)
     mean_square = (square_sums / count + squares.offset) * squares.coarse
@@ -286,9 +288,12 @@ def _spread_estimates(
         spread = VarianceNoise(parts[0], parts[1], parts[2], squares.coarse, squares.offset, ends)
         noised = [vectors[part.name].astype(np.float64) for part in column.parts]
         low, high = spread.ranges(noised[0], noised[1], noised[2], confidence)
+    # The value was moved into its bounds, so the interval is enlarged to contain it; NaN is
+    # ignored.
     low, high = np.fmin(low, values), np.fmax(high, values)
     if column.form == STDDEV:
         low, high, values, step = np.sqrt(low), np.sqrt(high), np.sqrt(values), float(total.step)
+    # Negated, so that NaN is unsure, too.
     unsure = ~(moments.count - 1.0 > parts[2].half_width(confidence))
     return Estimates(values, low, high, unsure, moved).scaled(step)
 
@@ -308,9 +313,11 @@ def _ends_of_ratio(column: OutputColumn) -> tuple[float, float]:
     """
     over, under = (narrow_aggregate(part.aggregate, Sum) for part in column.parts)
     low, high = -math.inf, math.inf
+    # A ratio is monotone in each sum then, so its extremes are at the corners.
     if under.least > 0:
         corners = [a / b for a in (over.least, over.most) for b in (under.least, under.most)]
         return min(corners), max(corners)
+    # The denominator may be near 0, so only the sign of a ratio is known.
     if under.least == 0:
         low = 0.0 if over.least >= 0 else low
         high = 0.0 if over.most <= 0 else high

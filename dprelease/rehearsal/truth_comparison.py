@@ -181,6 +181,7 @@ def _exact_arrays(query: Query, vectors: Mapping[str, Integers]) -> dict[str, pa
     arrays = {}
     for column in query.columns:
         missing = _missing_flags(column, vectors)
+        # A placeholder: these cells become missing values below.
         filled = {n: np.where(v == MISSING, 0, v) for n, v in vectors.items()}
         array = exact_array(query, column, filled)
         if missing.any():

@@ -103,9 +103,11 @@ def value_bytes(kind: str, rows: TableSize, near: NearCounts | None = None) -> i
     if near is None or not rows.number:
         return plain
     largest = DICTIONARY // width
+    # Cells with the same count have at most this many different values.
     spread = 2 * near.steps + 2
     if 2 * spread > largest:
         return plain
+    # k different counts need k (k - 1) / 2 people, so n people make at most 2 sqrt(n) of them.
     in_group = min(1.0, ROW_GROUP / rows.number) * near.people
     bits = math.log2(spread + 2 * math.sqrt(in_group)) + 1 + ALTERNATION_BITS
     entries = spread + 2 * math.sqrt(near.people / rows.max_row_groups)
@@ -117,6 +119,7 @@ def value_bytes(kind: str, rows: TableSize, near: NearCounts | None = None) -> i
         + rows.number // NOISE_TAIL_ODDS * width
         + min(given_up * ROW_GROUP, rows.number) * width
     )
+    # Both are upper bounds; a writer that abandons its dictionary writes plain values.
     return min(plain, math.ceil(together) + pages)
 
 
@@ -222,6 +225,7 @@ def _planned_output_file(output: Output, query: Query, parts: int) -> _PlannedFi
     people, cells = _max_counted_rows(query), output.keys.size
     rows = cells
     if output.rows == "people":
+        # Without a declared size the number of persons is unknown, and the check covers the rest.
         rows = 0 if people is None else people
     near: dict[str, NearCounts] = {}
     listed: dict[str, int] = {}  # a row is written if one of its counts is not 0
@@ -326,6 +330,7 @@ def refuse_full_disk(
     demands = [(folder, name, needed)]
     if temporary is not None:
         other, more = temporary
+        # On one disk, the temporary files and the output exist at the same time.
         if _disk_number(other) == _disk_number(folder):
             demands = [(folder, name, needed + more)]
         else:

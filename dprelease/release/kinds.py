@@ -77,6 +77,8 @@ class Exports:
 
         tables = [table.name for table in self.metadata.tables]
         languages = len(self.metadata.languages)
+        # The largest entries, because a manifest over the size limit must be refused before the
+        # charge.
         return draft.changed(exports=blank_records(self.names, tables, languages))
 
     def write_all(

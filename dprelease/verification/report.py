@@ -138,6 +138,7 @@ def resolve_declaration(
             named = {one.table: one.file for one in stand_ins if one.file}
             files = {table: Path(file) for table, file in named.items()}
             declaration = replace_sources(declaration, files)
+        # The names come from an untrusted manifest.
         if not set(held.replaced_sources) <= declaration.tables.keys():
             report.add_finding("DP-VERIFY-009", why="a replaced source is that of no table")
             return None
@@ -148,6 +149,7 @@ def resolve_declaration(
             return declaration, kind.resolve(declaration)
         report.add_finding("DP-VERIFY-009", why=kind.mode_problem)
     except DpReleaseError as error:
+        # Only the code: the message could repeat texts of an untrusted declaration.
         code = error.errors[0].code if isinstance(error, Findings) else error.code
         report.add_finding("DP-VERIFY-009", why=code)
     except KeyError:

@@ -318,6 +318,7 @@ def check_signed_file(report: Report, signed: SignedFile, trusted: TrustedSigner
     Without `trusted` signers, the report only gets a note that there is a signature.
     """
     path = report.path / signed.name
+    # A link could lead out of the folder, whose bytes are what is verified.
     is_there = path.is_file() and not path.is_symlink()
     if trusted is None:
         report.notes += [UNCHECKED.format(name=signed.name)] * is_there
@@ -368,7 +369,9 @@ def _add_verdict(
 ) -> None:
     """Record in a report whether a signature is valid, and by an allowed signer."""
     key = fingerprint(signature.public)
+    # A signature of another kind of file vouches for other content, with the same key.
     if signature.namespace != signed.namespace:
+        # A forged signature may have a namespace of any length.
         other = signature.namespace[:60]
         problem = f"it was made for the namespace {other}, not {signed.namespace}"
         report.add_finding("DP-VERIFY-018", by=key, problem=problem)
@@ -376,6 +379,7 @@ def _add_verdict(
     if not signature.holds(signed.message):
         report.add_finding("DP-VERIFY-016", by=key, what=report.what, signed=signed.what)
         return
+    # By default a key must be valid now: a time in the release would be its signer's choice.
     at = trusted.at or datetime.now(UTC)
     verdict = trusted.signers.judge(signature.public, signed.namespace, at)
     if not verdict.known:

@@ -99,6 +99,7 @@ def candidates_of_family(family: str, request: NoiseRequest, delta: Fraction) ->
 
 def varying_parameter(candidates: Sequence[Candidate]) -> str | None:
     """Return the name of the only parameter in which the candidates differ; otherwise None."""
+    # A parabola through the errors needs three points.
     if len(candidates) < 3:
         return None
     differing = [
@@ -142,6 +143,7 @@ def _is_admissible(
     """Return whether a family meets the constraints and has a finite cost."""
     pure = budget.needs_pure_noise or charged is LedgerCost.EPSILON
     concentrated = budget.needs_concentration or charged is LedgerCost.RHO
+    # Noise with a delta has no finite pure epsilon.
     if not options.admits(kind) or (pure and not kind.pure):
         return False
     return not (concentrated and kind.has_bounded_noise)
@@ -201,6 +203,7 @@ def _may_need_delta(request: NoiseRequest, budget: Budget) -> bool:
 
 def delta_of_cell(delta: Fraction, cells: int) -> Fraction:
     """Return the delta of one cell's mechanism; the composition of the cells needs the rest."""
+    # One cell composes with nothing, so it can have almost all of delta.
     if cells == 1 and delta >= LEAST_SINGLE_DELTA:
         return delta * Fraction(1023, 1024)
     return delta / (2 * cells)
@@ -254,6 +257,7 @@ class ErrorEstimator:
         except BudgetError:
             return math.inf
         for noise, coarse_noise, mechanism in zip(noises, coarse, mechanisms, strict=True):
+            # A scale that exists for coarse steps may not exist for the real ones.
             factor = mechanism.scale / float(coarse_noise.base)
             if noise is not coarse_noise and not noise.admits(factor):
                 return math.inf
@@ -309,6 +313,7 @@ class ErrorEstimator:
         total, counted = 0.0, False
         known: dict[tuple[AutoOptions, Randomizer], float] = {}
         for request, mechanism, noise in zip(self.requests, mechanisms, noises, strict=True):
+            # A declared accuracy fixes this error, so it is equal for all candidates.
             if noise.width is not None:
                 continue
             counted = True
@@ -318,6 +323,7 @@ class ErrorEstimator:
             total += error * float(noise.weight)
         if counted:
             return total * charge
+        # Where all errors are declared, the cheapest noise is the best.
         return self.budget.cost_of(vectors) if self.charged is None else charge
 
 
@@ -336,6 +342,7 @@ def _with_coarse_steps(noise: UnscaledNoise) -> UnscaledNoise:
     lengths = {
         shape.name for shape in noise.kind.shape_parameters if shape.in_units
     } & noise.shape.keys()
+    # Lengths and accuracies are in steps, so coarser steps would change what they mean.
     if largest <= COARSE_STEPS or noise.width is not None or lengths:
         return noise
     moves = tuple(

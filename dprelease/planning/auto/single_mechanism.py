@@ -158,6 +158,7 @@ def _try_shapes_between(
     low, high = values[max(0, position - 1)], values[min(len(values) - 1, position + 1)]
     points = [high - GOLDEN * (high - low), low + GOLDEN * (high - low)]
     errors = [error({name: x}) for x in points]
+    # Each step uses one of the two earlier errors again, so only one new shape is solved.
     for _ in range(REFINEMENTS - 2):
         if errors[0] < errors[1]:
             high, points[1], errors[1] = points[1], points[0], errors[0]
@@ -194,6 +195,7 @@ def efficiency(mechanism: Mechanism, shift: int, delta: float) -> float | None:
 def _epsilon_at(curve: Callable[[float], float], delta: float, largest: float) -> float:
     """Return an epsilon, up to 20, whose delta is at most `delta`; infinity if none exists."""
     low, high = 0.0, min(largest, float(LARGEST_EPSILON))
+    # Even the largest epsilon does not reach the delta.
     if curve(high) > delta:
         return math.inf
     for _ in range(BISECTION_STEPS):

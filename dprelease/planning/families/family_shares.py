@@ -118,6 +118,7 @@ def optimize_shares(
         if not weights:
             break
         plan = replace(make_plan_again(weights), shared=notes)
+        # The search reaches margins only nearly, so the plan itself is checked.
         if not check_targets(declaration, plan):
             return plan
     raise_all(check_targets(declaration, plan))
@@ -155,6 +156,7 @@ def best_weights(
 
 def _optimality_text(shared: SharedColumn, allocation: Allocation) -> str:
     """Return a text on how far the mean variance is above a proven lower bound, rounded up."""
+    # The bound is for shares of the whole budget, of which the least shares take a part.
     gap = (1 + allocation.gap) / float(1 - LEAST_TOTAL_SHARE) - 1
     return (
         f"the mean variance of '{shared.family}.{shared.agreed.name}' over its tables, "
@@ -234,11 +236,13 @@ def share_problem_of(
             exact[table.level].append(table.attributes)
             continue
         mechanism = dict(agreed.noise_moments[table.level])[table.attributes]
+        # The variance if this table alone had the whole budget: variances are inverse to shares.
         share = squares[table.name] / math.fsum(squares.values())
         costs[table.level][table.attributes] = float(mechanism.variance) * share
     weights = {(table.level, table.attributes): 1.0 for table in shape.placed}
     limits = {}
     for place, (_, target) in shared.targets.items():
+        # Groupings have their own rule, without limits (`_weights_of_groupings`).
         if place[0] >= len(shape.levels):
             continue  # a grouping
         if target.weight is not None:
@@ -275,6 +279,7 @@ def weights_of(shared: SharedColumn, allocation: Allocation) -> dict[tuple[str, 
     weights = {}
     for table in placed:
         share = allocation.shares[table.level].get(table.attributes, Fraction(0))
+        # A share of 0 would need noise of infinite scale.
         shares = floor + share * (1 - LEAST_TOTAL_SHARE)
         numerator = math.isqrt(
             math.floor(shares * number * 4**20)
@@ -305,6 +310,7 @@ def _missed_target_errors(
     agreed: FamilyColumn, spec: ConsistentSpec, place: Placer
 ) -> Iterator[DpReleaseError]:
     """Yield an error for each target whose margin of error is larger than declared."""
+    # Negated below, so that a margin of NaN is missed, too.
     for i, margin, moe in margins_of(agreed, spec):
         if not margin <= moe:
             yield _missed_target_error(place, i, agreed.name, margin, (Fraction(margin) / moe) ** 2)
@@ -343,6 +349,7 @@ def _missed_target_error(
     place: Placer, i: int, column: str, margin: float, factor: Fraction
 ) -> DpReleaseError:
     """Return the error of the target with this index, whose margin is too large."""
+    # A larger fraction could exceed all floats.
     needed = float(min(factor, LARGEST_FACTOR))
     return QueryError(
         "DP-CONSIST-020",

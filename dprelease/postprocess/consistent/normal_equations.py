@@ -104,6 +104,8 @@ class PublishedColumn:
     def _estimate_units(self, placed: PlacedTable, unit: float) -> Iterator[Integers]:
         for batch in self._files[estimates_name(placed.name)]():
             values = batch.column(self.column.name).to_numpy(zero_copy_only=False)
+            # Published floats are multiples of the unit up to rounding, so the nearest one is
+            # meant.
             yield np.rint(values / unit).astype(np.int64)
 
     def _errors(self, placed: PlacedTable, step: float) -> Iterator[Floats]:
@@ -152,6 +154,7 @@ def steps_of(column: pa.Array, step: Fraction) -> Integers:
     raw = np.frombuffer(column.buffers()[1], dtype="<i8").reshape(-1, 2)
     raw = raw[column.offset : column.offset + len(column)]
     low, high = raw[:, 0], raw[:, 1]
+    # The upper half only repeats the sign, so the values fit 64 bits.
     if (high == low >> 63).all():
         narrow: Integers = low // unit
         return narrow
@@ -196,8 +199,10 @@ class _KeyPositions:
             self._known = pa.array(self._key.values, type=column.type)
         if len(self._known) <= AT_ONCE_KNOWN or not len(column):
             return _positions_among(self._known, column)
+        # Rows repeat keys, so far fewer values are looked up.
         coded = column.dictionary_encode()
         listed = self._find_positions(self._known, coded.dictionary)
+        # Cells rise in the file, so the next batch starts near the last key of this one.
         self._search_start = int(listed[-1])
         positions: Integers = listed[coded.indices.to_numpy(zero_copy_only=False)]
         return positions
@@ -209,6 +214,7 @@ class _KeyPositions:
             found = _positions_among(known.slice(self._search_start, size), values)
             if (found >= 0).all():
                 return found + self._search_start
+            # Growing windows look up little if values are near, and end after few steps if not.
             size *= 4
         return _positions_among(known, values)
 
@@ -278,6 +284,7 @@ class _LeafEquations:
         tolerance = 0.0
         for placed, area, leaves in self._tables_with(leaf):
             table, moments = placed.attributes, published.column.moments_of(placed)
+            # An exact table has no residuals; its multipliers are projected out instead.
             if not moments.variance:
                 continue
             y = self.measured.read(placed.level, table, area, area + 1)[0].astype(np.float64)
@@ -289,6 +296,7 @@ class _LeafEquations:
                 y - float(moments.mean) - x, table, self._indexes
             )
             level = min(placed.level, len(shape.levels) - 1)
+            # One unit more than the fixed-point error, for the rounding of the published value.
             bound = leaves * (self._bounds[table][level] + 1) / 2.0**published.bits
             tolerance += weight * (bound + 2.0**-40 * float(np.abs(y).max() + np.abs(x).max()))
         return residual_sums, tolerance

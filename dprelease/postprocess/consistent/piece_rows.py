@@ -174,6 +174,7 @@ class RowMaker:
             ]
             level, last = piece.level + at, len(self.tables) - 1
             largest = max((cell_count(self.sizes, t) for t in self.wanted[level]), default=1)
+            # At least one area, because the rows of an area are made together.
             batch_areas = max(1, AT_ONCE // largest)
             for first in range(start, stop, batch_areas):
                 end = min(first + batch_areas, stop)
@@ -192,6 +193,7 @@ class RowMaker:
         """Yield the sums over some leaves, by the numbers of the groups, in units of values."""
         for grouping in self.groupings:
             of_leaves = grouping.groups.numbers[start:stop]
+            # `reduceat` sums neighbours, so leaves of one group must stand together.
             order = np.argsort(of_leaves, kind="stable")
             groups, starts = np.unique(of_leaves[order], return_index=True)
             for name, table in grouping.tables:
@@ -295,6 +297,7 @@ def with_interval(
         """Return the intervals of the rows, so many standard errors wide on either side."""
         found = intervals(estimates, widths(quantile), whole, bits)
         if column.is_cut:
+            # Errors of measurements that were cut are unknown, so the interval covers all values.
             found.lower[:], found.upper[:], found.moe[:] = 0, LIMIT, LIMIT
             found.adjusted[:] = False
         found.lower[never] = found.upper[never] = found.moe[never] = 0
@@ -310,6 +313,7 @@ def with_interval(
         f"{name}_adjusted": found.adjusted,
     }
     if vector.limits:
+        # Intervals of all rows are computed only once where one confidence serves both.
         same = vector.quality_quantile == vector.quantile
         ends = found if same else at(vector.quality_quantile)
         at_bound = (whole == 0) & noisy & ~never  # negative estimates became 0, too

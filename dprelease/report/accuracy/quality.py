@@ -38,6 +38,7 @@ Z95 = 1.959964
 
 def size_class_of(values: Floats) -> Integers:
     """Return the size class of each value: its digits before the decimal point, less one."""
+    # Numbers below 10 form one class, so that 0 has a class, too.
     digits = np.log10(np.maximum(np.abs(values), 1.0))
     return np.minimum(digits, CLASSES - 1).astype(np.int64)
 
@@ -204,6 +205,7 @@ class ColumnQuality:
         if self._flag_column is not None:
             counted.flagged += batch.column(self._flag_column.name).true_count
         self._count_codes(batch, np.where(there, values, 0.0))
+        # A share of cells with wide margins is meant, so cells without a margin do not count.
         both = there & np.isfinite(margins)
         classes, sizes, margins = size_class_of(values[both]), sizes[both], margins[both]
         counted.wide += int((margins > sizes).sum())

@@ -33,7 +33,7 @@ from dprelease.verification.certificate.verdicts import (
     CertifiedPart,
     Claim,
     Verdict,
-    rounded_price,
+    rounded_cost,
 )
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _claimed_cost(text: str) -> Fraction:
     """Return the cost that a text claims; raise ValueError if it is not a cost."""
     number = float(text)
     if not 0 <= number < math.inf:
-        raise ValueError("a price is a finite number, not below 0")
+        raise ValueError("a cost is a finite number, not below 0")
     return max(exact(text), Fraction(number))
 
 
@@ -103,6 +103,7 @@ def certify(
 def _bits_of_deltas(claims: Sequence[Claim]) -> int:
     """Return a precision in bits that is far finer than the smallest delta and its truncation."""
     least = min((claim.delta for claim in claims if claim.delta), default=Fraction(1))
+    # Next to a probability near 1, a delta of 2**-k is lost in fewer than k bits.
     return PRECISION + int(1 / least).bit_length()
 
 
@@ -124,13 +125,14 @@ class _Proof:
         best = _first_bound_within(self._bounds(claim), claim.claimed)
         verdict, rests = self._verdict(claim, best)
         if best is not None and best.at_most <= claim.claimed and claim.counted == "rho":
+            # An epsilon can follow from a rho only if that rho is proved.
             self.rho = best.at_most
         return CertifiedClaim(
             claim,
             verdict,
             _lower_bound(claim, opinion),
-            None if best is None else rounded_price(best.at_most),
-            None if best is None else rounded_price(best.delta),
+            None if best is None else rounded_cost(best.at_most),
+            None if best is None else rounded_cost(best.delta),
             "" if best is None else best.by,
             rests,
         )
@@ -162,6 +164,7 @@ def _first_bound_within(bounds: Iterable[Bound], aim: Fraction) -> Bound | None:
     for bound in bounds:
         if best is None or bound.at_most < best.at_most:
             best = bound
+        # Later bounds take longer, and a smaller one would prove nothing more.
         if best.at_most <= aim:
             break
     return best

@@ -91,6 +91,7 @@ class VectorKind:
         if self.losses.by_squares:
             return self._sum_over_worst_moves(self.losses.rho, self.sensitivity.meeting)
         largest = self.largest_loss_of_one
+        # A vector that is L-DP is L^2 / 2-zCDP, and the rhos of the vectors add up.
         return None if largest is None else self.vector_count * largest**2 / 2
 
     @property
@@ -101,6 +102,7 @@ class VectorKind:
     @property
     def is_bounded_by_moments(self) -> bool:
         """Return whether D_a / a is bounded by moments of losses instead of a closed form."""
+        # Largest losses are enough: they bound the moments, too.
         known = self.losses.moments is not None or self.largest_loss is not None
         return (
             known
@@ -122,6 +124,7 @@ class VectorKind:
             one = known(move.shift)
             if one is None:
                 return None
+            # A privacy unit makes one of these moves in each slot, so the worst one counts.
             worst = max(worst, move.cells * one)
         return self.vector_count * self.sensitivity.slots * times * worst
 

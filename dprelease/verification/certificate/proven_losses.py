@@ -44,11 +44,11 @@ FALLING = (
 )
 MASSES = "masses that never rise away from 0: the move by the whole sensitivity covers smaller ones"
 STAIRS = "three losses, whose masses are in closed form (Geng and Viswanath 2012, arXiv 1212.1186)"
-TOLD = "three losses, of the value and of any two others (Kairouz, Oh and Viswanath 2014)"
+RESPONSE = "three losses, of the value and of any two others (Kairouz, Oh and Viswanath 2014)"
 BIT = (
     "the law of one bit covers whatever loses no more (Kairouz, Oh and Viswanath 2015, Theorem 10)"
 )
-FOUND = "the key of one unit is found with the probability of the tail above the threshold"
+KEY_FOUND = "the key of one unit is found with the probability of the tail above the threshold"
 CAUCHY = "the largest loss of Cauchy noise is 2 asinh(s / (2 scale)) (Zawacki and Abed, eq. 73)"
 MIXTURE = (
     "stable noise is normal noise of a random variance: the logarithm of its density is convex in "
@@ -285,7 +285,7 @@ def _response_losses(mechanism: Any) -> ProvenLosses:
             ]
         ]
 
-    return ProvenLosses(block_lists, TOLD, lambda _shift: epsilon, lambda _shift: epsilon)
+    return ProvenLosses(block_lists, RESPONSE, lambda _shift: epsilon, lambda _shift: epsilon)
 
 
 def _choice_losses(mechanism: Any) -> ProvenLosses:
@@ -350,7 +350,11 @@ def _threshold_losses(mechanism: Any) -> ProvenLosses:
         return [*noise.block_lists(shift, options), binary_blocks(Fraction(0), chance)]
 
     return ProvenLosses(
-        block_lists, f"{noise.theorem}; {FOUND}", usual=noise.usual, rho=noise.rho, exempt=chance
+        block_lists,
+        f"{noise.theorem}; {KEY_FOUND}",
+        usual=noise.usual,
+        rho=noise.rho,
+        exempt=chance,
     )
 
 

@@ -127,7 +127,7 @@ class Certificate:
         }
 
 
-def rounded_price(price: Fraction | None) -> float | None:
+def rounded_cost(price: Fraction | None) -> float | None:
     """Return a cost rounded up to a float; None for None, or if no float is large enough."""
     return None if price is None else _round_up_or_none(price)
 
