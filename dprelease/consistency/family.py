@@ -211,24 +211,20 @@ class Intervals:
     adjusted: NDArray[np.bool_]
 
 
-def intervals(
-    estimates: Whole, half_widths: Whole, whole: Whole, bits: int, non_negative: bool = True
-) -> Intervals:
+def intervals(estimates: Whole, half_widths: Whole, whole: Whole, bits: int) -> Intervals:
     """Return the intervals of the cells of some areas.
 
     - `estimates`: (areas, n_i ...) estimates in units of 2**-bits.
     - `half_widths`: (areas,) margins of the estimates in the same units, rounded up.
     - `whole`: (areas, n_i ...) integers of layer 2.
-    - `non_negative`: whether true values are known to be at least 0.
     """
     margin = half_widths.reshape(-1, *[1] * (estimates.ndim - 1))
     lower = -((margin - estimates) >> bits)  # the least integer at or above the end
-    upper = highest = (estimates + margin) >> bits
+    highest = (estimates + margin) >> bits
     nearest = (estimates + (1 << bits >> 1)) >> bits
-    if non_negative:
-        lower, nearest = np.maximum(lower, 0), np.maximum(nearest, 0)
-        # From 0 and not from a negative estimate, because of "0 to 0" above.
-        upper = (np.maximum(estimates, 0) + margin) >> bits
+    lower, nearest = np.maximum(lower, 0), np.maximum(nearest, 0)
+    # From 0 and not from a negative estimate, because of "0 to 0" above.
+    upper = (np.maximum(estimates, 0) + margin) >> bits
     outside = highest < lower
     lower = np.where(upper < lower, nearest, lower)
     upper = np.maximum(upper, lower)

@@ -106,7 +106,7 @@ def record_mechanism_of_event(event: Event) -> Mechanism:
     return cast("Mechanism", mechanism_of_event(event))
 
 
-def _require_known(name: str, known: tuple[str, ...], place: Place | None) -> None:
+def _require_known(name: str, known: tuple[str, ...], place: Place | None = None) -> None:
     """Refuse an unknown name of a mechanism, and suggest the nearest known name."""
     if name not in known:
         close = nearest(name, known)
@@ -126,11 +126,11 @@ def selection_names() -> tuple[str, ...]:
     return _modules_with(selections, "SELECTION")
 
 
-def selection_class(name: str, place: Place | None = None) -> type[Selection]:
+def selection_class(name: str) -> type[Selection]:
     """Return the class of the selection mechanism with this name.
 
     Raises BudgetError: DP-MECH-004 if no selection mechanism has this name.
     """
-    _require_known(name, selection_names(), place)
+    _require_known(name, selection_names())
     selection: type[Selection] = importlib.import_module(f"{selections.__name__}.{name}").SELECTION
     return selection

@@ -340,15 +340,13 @@ def test_exact_tables_above_only_some_leaves_are_refused():
         refinement(Variances(Structure((2,), tree, laws)), (0,))
 
 
-@given(st.integers(-(1 << 30), 1 << 30), st.integers(0, 1 << 26), st.integers(0, 40), st.booleans())
-def test_integer_intervals_cover_whenever_estimates_do(estimate, width, whole, signed):
-    found = intervals(
-        np.array([[estimate]]), np.array([width]), np.array([[whole]]), 20, non_negative=not signed
-    )
+@given(st.integers(-(1 << 30), 1 << 30), st.integers(0, 1 << 26), st.integers(0, 40))
+def test_integer_intervals_cover_whenever_estimates_do(estimate, width, whole):
+    found = intervals(np.array([[estimate]]), np.array([width]), np.array([[whole]]), 20)
     lower, upper, moe = (int(x[0, 0]) for x in (found.lower, found.upper, found.moe))
     low, high = Fraction(estimate - width, 1 << 20), Fraction(estimate + width, 1 << 20)
     for truth in {*range(-3, 45), int(low), int(high)}:
-        if low <= truth <= high and (signed or truth >= 0):
+        if low <= truth <= high and truth >= 0:
             assert lower <= truth <= upper
             assert abs(whole - truth) <= moe
     assert lower <= upper

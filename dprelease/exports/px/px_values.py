@@ -56,9 +56,9 @@ class Keywords:
         """Write a keyword without languages, whose value has no quotation marks."""
         self._write_lines(f"{keyword}{_in_parentheses(keys)}=", [value])
 
-    def write_texts(self, keyword: str, texts: Sequence[str], keys: Sequence[str] = ()) -> None:
+    def write_texts(self, keyword: str, texts: Sequence[str]) -> None:
         """Write a list of texts that is the same in all languages."""
-        self._write_lines(f"{keyword}{_in_parentheses(keys)}=", list(map(_quote, texts)))
+        self._write_lines(f"{keyword}=", list(map(_quote, texts)))
 
     def write_texts_in(
         self, keyword: str, texts: TextsIn, keys: TextsIn = lambda _language: ()
