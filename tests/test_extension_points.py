@@ -24,7 +24,7 @@ from dprelease.exact.reading import cell_rows
 from dprelease.exact.sources.source_reader import SourceReader, reader_of
 from dprelease.exports.writer import export_format
 from dprelease.mechanisms import registry
-from dprelease.postprocess import family_steps
+from dprelease.postprocess import families
 from dprelease.release.run_options import engine_exposures, with_engine
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.load import read_declaration
@@ -259,7 +259,7 @@ def test_every_engine_has_a_module() -> None:
 
 def test_family_step_is_one_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It gets all tables of a rollup as noised integers; what it makes of them is verified."""
-    monkeypatch.setattr(family_steps, "FAMILY_STEPS", [tree_sums_step.step_for_query])
+    monkeypatch.setattr(families, "FAMILY_STEPS", [tree_sums_step.step_for_query])
     text = write(tmp_path).read_text().replace("by_city:", f"{tree_sums_step.QUERY}:")
     text = text.replace("group_by: [city]", "rollup: [city]").replace(OTHERS, "")
     (tmp_path / "own.yaml").write_text(text)

@@ -46,16 +46,20 @@ from dprelease.release.after_noise import (
     COUNT_ROWS,
     NO_KEYS,
     DeclaredKeys,
+<<<<<<< HEAD
     PublicValues,
+=======
+    answer_attributes,
+>>>>>>> 72ff5e3d (Merge small modules of ledgers, privacy, plans and manifests with the modules whose idea they share)
     answer_of,
     blank_public_tables,
     declared_values,
+    explained,
     prepare_intervals,
     read_public_tables,
     try_statement,
     without_declared_keys,
 )
-from dprelease.release.answer_notes import answer_attributes, explained
 from dprelease.release.charging import charges_of
 from dprelease.release.ledger_forecast import charge_outlooks
 from dprelease.release.question import cores_with_private_keys, without_explain

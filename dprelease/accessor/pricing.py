@@ -12,8 +12,8 @@ from dprelease.accessor.query_options import Noise, Options, option_value
 from dprelease.accessor.session import Session, Spending, declared_spending, exact_amount
 from dprelease.errors import BudgetError, ChargeState, Place, RunState, SessionError, UsageError
 from dprelease.errors.argument_types import wrong_argument
-from dprelease.planning.auto.ledger_cost import LedgerCost, ledger_cost_of
 from dprelease.planning.budget_shares import Share
+from dprelease.planning.guarantees import LedgerCost, ledger_cost_of
 from dprelease.planning.notes.notes import refuse_comparisons_with_others
 from dprelease.planning.plan import Plan, make_plan
 from dprelease.privacy.renyi import approximate_rho_of

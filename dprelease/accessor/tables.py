@@ -37,7 +37,7 @@ from dprelease.postprocess.consistent.outputs import COMPANION_ROLES, ESTIMATES,
 from dprelease.postprocess.families import MEASURED, Family
 from dprelease.query.resolve import resolve
 from dprelease.release import execute
-from dprelease.release.answer_notes import labels_of
+from dprelease.release.after_noise import labels_of
 from dprelease.schema.load import Declaration
 from dprelease.schema.model import Files, normalized_name, relative_reader, unused_name, validate
 from dprelease.schema.release import ReleaseSpec

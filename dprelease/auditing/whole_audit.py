@@ -48,8 +48,7 @@ from dprelease.planning.local_plan import LocalPlan
 from dprelease.schema.load import Declaration
 
 if TYPE_CHECKING:
-    from dprelease.privacy.event import Event
-    from dprelease.privacy.guarantee import Guarantee
+    from dprelease.privacy.guarantee import Event, Guarantee
     from dprelease.verification.certificate.verdicts import CertifiedClaim
 
 

@@ -19,7 +19,7 @@ import typer
 
 from dprelease.cli import audit_command as auditing
 from dprelease.cli import export_command as exporting
-from dprelease.cli import init_command, mechanisms, releases, schema, signing, table_commands
+from dprelease.cli import init_command, reference_commands, releases, signing, table_commands
 from dprelease.cli import ledger_commands as ledger
 from dprelease.cli import local_commands as local
 from dprelease.cli import profile_command as confidential
@@ -48,8 +48,8 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "areas": table_commands.areas,
     "compare": table_commands.compare,
     "estimate": local.estimate,
-    "mechanisms": mechanisms.app,
-    "schema": schema.show,
+    "mechanisms": reference_commands.app,
+    "schema": reference_commands.show,
     "ledger": ledger.app,
 }
 

@@ -1,4 +1,4 @@
-"""The entries of a manifest for published files, and the digests of all files that it lists."""
+"""The entries of a manifest for its ledger and published files, and the digests of all files."""
 
 from __future__ import annotations
 
@@ -303,3 +303,39 @@ def _digests_of(file: Mapping[str, Any]) -> dict[str, str]:
     if not parts:
         return {str(file["name"]): file["sha256"]}
     return {f"{file['name']}/{part['name']}": part["sha256"] for part in parts}
+
+
+class BudgetRecord(Part):
+    """A budget in a ledger: an epsilon, possibly with a delta, or a rho.
+
+    `rho_delta`: the part of the delta for outputs without a rho; missing if it is 0.
+    """
+
+    epsilon: str | None
+    delta: str
+    rho: str | None
+    rho_delta: str | None = None
+
+
+class RenewalRecord(Part):
+    """The current period of a renewing budget, and what the renewal means for a person's risk."""
+
+    table: str
+    budget: BudgetRecord
+    every: Literal["month", "year"]
+    begins: str
+    periods: int | None
+    period: int
+    from_: str = Field(alias="from")
+    until: str
+    words: str
+
+
+class LedgerRecord(Part):
+    """The entry of the ledger that paid for the release."""
+
+    file: str
+    reservation: str
+    entry: int
+    digest: str
+    renewals: list[RenewalRecord] = Field(default_factory=list)

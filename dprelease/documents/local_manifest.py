@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from dprelease.documents.file_records import FileDigest, FileRecord, file_record
-from dprelease.documents.ledger_record import LedgerRecord
+from dprelease.documents.file_records import FileDigest, FileRecord, LedgerRecord, file_record
 from dprelease.documents.rehearsal_manifest import OF_RECORDS, RehearsalRecord
 from dprelease.documents.release_manifest import (
     GuaranteedManifest,

@@ -10,11 +10,11 @@ from pydantic import Field
 from dprelease.documents.file_records import (
     FamilyRecord,
     FileDigest,
+    LedgerRecord,
     TableRecord,
     family_records,
     table_records,
 )
-from dprelease.documents.ledger_record import LedgerRecord
 from dprelease.documents.limit_records import COMPOSITION, LimitsRecord, limits_record
 from dprelease.documents.metadata import Metadata
 from dprelease.documents.rehearsal_manifest import FORMAT as REHEARSAL

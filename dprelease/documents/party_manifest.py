@@ -30,7 +30,7 @@ from dprelease.planning.treatments import (
     bounding_records,
     treatment_record,
 )
-from dprelease.privacy.event import Event
+from dprelease.privacy.guarantee import Event
 from dprelease.query.resolve import Query
 from dprelease.schema.document_part import Part
 from dprelease.schema.load import Declaration

@@ -13,14 +13,12 @@ from typing import Annotated, Literal, Self, TypeVar
 from pydantic import Field
 
 from dprelease.documents.encoding import AUDIT, canonical, digest_of, sha256
-from dprelease.documents.file_records import ExportRecord, FileRecord, Texts
-from dprelease.documents.ledger_record import LedgerRecord
+from dprelease.documents.file_records import ExportRecord, FileRecord, LedgerRecord, Texts
 from dprelease.documents.metadata import Metadata
 from dprelease.planning.bounded_words import contribution_limits_text
 from dprelease.planning.guarantees import budget_of
 from dprelease.planning.treatments import TreatmentRecord
-from dprelease.privacy.event import Event
-from dprelease.privacy.guarantee import Guarantee
+from dprelease.privacy.guarantee import Event, Guarantee
 from dprelease.privacy.unit import Neighbours
 from dprelease.query.resolve import Query
 from dprelease.schema.document_part import Part

@@ -35,7 +35,7 @@ from dprelease.exports.export import Export, PublishedRelease
 from dprelease.ledger.account import vectors_of
 from dprelease.numerics.rounding import round_down, round_up
 from dprelease.privacy.accounting import pure_epsilon
-from dprelease.privacy.event import Event
+from dprelease.privacy.guarantee import Event
 from dprelease.privacy.priced_vector import PricedVector
 from dprelease.privacy.renyi import rho_of
 

@@ -35,7 +35,7 @@ from dprelease.ledger.periods import Renewal
 from dprelease.mechanisms import registry
 from dprelease.numerics.rounding import exact, plain_text, round_down, round_up
 from dprelease.privacy.accounting import epsilon_at, pure_epsilon
-from dprelease.privacy.event import Event
+from dprelease.privacy.guarantee import Event
 from dprelease.privacy.priced_vector import PricedVector, priced_vector
 from dprelease.privacy.renyi import approximate_rho_of, rho_of, zcdp_epsilon
 

@@ -41,6 +41,7 @@ from dprelease.ledger.entries import (
 )
 from dprelease.ledger.history import (
     ImpossibleEntryError,
+    Process,
     Reservation,
     State,
     invariants_record,
@@ -49,7 +50,6 @@ from dprelease.ledger.history import (
     open_period,
     refuse_changed_functions,
 )
-from dprelease.ledger.holder import Process
 from dprelease.ledger.periods import parse_utc_time
 from dprelease.ledger.store import Store, damage_error, write_error
 from dprelease.signatures.sshsig import ENTRIES, fingerprint

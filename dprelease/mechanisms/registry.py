@@ -17,7 +17,7 @@ from dprelease.mechanisms.gaussian_threshold import GaussianThreshold
 from dprelease.mechanisms.partition_selection import PartitionSelection
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.mechanisms.selection.selection import Selection
-from dprelease.privacy.event import Event
+from dprelease.privacy.guarantee import Event
 
 RECORD_NAMES = ("randomized_response",)
 """Names of the mechanisms for single records.

@@ -21,8 +21,7 @@ from dprelease.planning.families.family_plan import refuse_families
 from dprelease.planning.guarantees import budget_findings, guarantee_of
 from dprelease.planning.largest_totals import too_large_total_errors
 from dprelease.planning.plan import PlaceOfColumn, Plan, PlannedColumn, make_plan
-from dprelease.privacy.event import Event
-from dprelease.privacy.guarantee import Guarantee
+from dprelease.privacy.guarantee import Event, Guarantee
 from dprelease.privacy.losses.stable import rounding_exponent
 from dprelease.privacy.unit import Sensitivity
 from dprelease.query.forms.single_part import MEASURED

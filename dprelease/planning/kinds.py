@@ -14,13 +14,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dprelease.errors import DpReleaseError, Place, raise_all
-from dprelease.planning.auto.ledger_cost import ledger_cost_of
 from dprelease.planning.budget_shares import shares_of
 from dprelease.planning.declaration_findings import (
     queries_and_findings,
     relocate_findings,
     single_errors,
 )
+from dprelease.planning.guarantees import ledger_cost_of
 from dprelease.planning.plan import Plan, make_plan
 from dprelease.query.resolve import Query, resolve
 from dprelease.schema.load import Declaration

@@ -14,7 +14,6 @@ from dprelease.errors.argument_types import checked_methods
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import finite
-from dprelease.planning.auto.ledger_cost import LedgerCost, extra_ledger_cost
 from dprelease.planning.auto.mechanism_choice import noises_of
 from dprelease.planning.bounded_words import (
     contribution_limits_texts,
@@ -26,8 +25,10 @@ from dprelease.planning.bounded_words import (
 from dprelease.planning.budget_shares import Share, spend_budget, undivided_share
 from dprelease.planning.calibration import Factors, make_accounting_input
 from dprelease.planning.guarantees import (
+    LedgerCost,
     budget_of,
     check_budget,
+    extra_ledger_cost,
     guarantee_of,
     has_no_amount,
     interpretation_of,
@@ -57,12 +58,10 @@ from dprelease.planning.quantile_target import (
 )
 from dprelease.planning.treatments import treatment_record
 from dprelease.postprocess.derived_values import is_computed, typical_margin
-from dprelease.postprocess.families import Family
-from dprelease.postprocess.family_steps import families_of
+from dprelease.postprocess.families import Family, families_of
 from dprelease.postprocess.quantile_order import is_quantile
-from dprelease.privacy.budget import Budget
-from dprelease.privacy.event import Event
-from dprelease.privacy.guarantee import Guarantee
+from dprelease.privacy.accounting import Budget
+from dprelease.privacy.guarantee import Event, Guarantee
 from dprelease.privacy.priced_vector import PricedVector, count_equal_vectors
 from dprelease.privacy.renyi import renyi_of, rho_of
 from dprelease.query.measurement import Measurement, OutputColumn

@@ -1,4 +1,4 @@
-"""Interface of post-processing steps that use all noisy tables of a family together.
+"""Interface and list of post-processing steps that use all noisy tables of a family together.
 
 A family is the set of tables of one declared query (its marginals, a rollup, a hierarchy). Most
 families publish each table separately, cell by cell. A step processes all tables of a family. The
@@ -33,6 +33,11 @@ from dprelease.system.prefetch import Spread, in_threads
 
 if TYPE_CHECKING:
     from dprelease.schema.document_part import Part
+
+
+from collections.abc import Iterable
+
+from dprelease.schema.release import QuerySpec
 
 MEASURED = "measurements"
 """The folder of noisy integers inside the folder of the release."""
@@ -256,3 +261,82 @@ class Family:
         levels = [found[level] for level in sorted(found)]
         parts = {name: parts_of(space, self.partition, levels) for name, space in keys.items()}
         return {name: one for name, one in parts.items() if one is not None}
+
+
+StepFactory = Callable[[str, QuerySpec], FamilyStep | None]
+
+
+def consistent(name: str, spec: QuerySpec) -> FamilyStep | None:
+    """Return the step for consistent tables, whose module is loaded at first use."""
+    if spec.consistent is None:
+        return None
+    from dprelease.postprocess.consistent.step import make_step
+
+    return make_step(name, spec)
+
+
+def summaries(name: str, spec: QuerySpec) -> FamilyStep | None:
+    """Return the step for summaries, whose module is loaded at first use."""
+    if not spec.summaries:
+        return None
+    from dprelease.postprocess.summaries.step import make_step
+
+    return make_step(name, spec)
+
+
+FAMILY_STEPS: list[StepFactory] = [consistent, summaries]
+"""For each kind of step, a function from name and declaration of a query to the step or None."""
+
+
+def step_of(name: str, spec: QuerySpec) -> FamilyStep | None:
+    """Return the step that a query declares, the first of the list; None for most queries."""
+    return next(
+        (
+            step
+            for make_step_if_declared in FAMILY_STEPS
+            if (step := make_step_if_declared(name, spec)) is not None
+        ),
+        None,
+    )
+
+
+class NoisyColumn(Protocol):
+    """A measurement of a query with its noise, as a plan has it."""
+
+    @property
+    def query(self) -> Query:
+        """Return the query of the measurement."""
+        ...
+
+    @property
+    def measurement(self) -> Measurement:
+        """Return the measurement."""
+        ...
+
+    @property
+    def mechanism(self) -> Randomizer:
+        """Return the mechanism of the noise."""
+        ...
+
+
+def families_of(columns: Iterable[NoisyColumn]) -> tuple[Family, ...]:
+    """Return the families of all columns of a release, in declared order."""
+    by_family: dict[str, dict[str, FamilyTable]] = {}
+    for column in columns:
+        query = column.query
+        tables = by_family.setdefault(query.family or query.name, {})
+        known = tables[query.name].mechanisms if query.name in tables else {}
+        tables[query.name] = FamilyTable(
+            query, {**known, column.measurement.name: column.mechanism}
+        )
+    return tuple(_family(name, tuple(tables.values())) for name, tables in by_family.items())
+
+
+def _family(name: str, tables: tuple[FamilyTable, ...]) -> Family:
+    """Return a family of tables with its declared post-processing step."""
+    declared = tables[0].query.declared_family
+    if declared is None:  # records, and answers in memory
+        return Family(name, tables)
+    consistent_spec = declared.consistent
+    partition = None if consistent_spec is None else consistent_spec.publish.partition
+    return Family(name, tables, step_of(name, declared), partition)

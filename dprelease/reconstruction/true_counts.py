@@ -19,8 +19,7 @@ from dprelease.errors import DeclarationError, InternalError, Place, Verificatio
 from dprelease.numerics.lattice import Integers
 from dprelease.planning.kinds import CENTRAL
 from dprelease.planning.plan import PlannedColumn
-from dprelease.postprocess.families import Family
-from dprelease.postprocess.family_steps import families_of
+from dprelease.postprocess.families import Family, families_of
 from dprelease.query.expressions.used_columns import Formula
 from dprelease.query.grouping.group_keys import Key, KeySpace, key_of
 from dprelease.query.resolve import Query, resolve

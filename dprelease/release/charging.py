@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from dprelease.documents.encoding import NAME
-from dprelease.documents.ledger_record import LedgerRecord, RenewalRecord
+from dprelease.documents.file_records import LedgerRecord, RenewalRecord
 from dprelease.errors import ChargeState, LedgerError, RunState, raise_all
 from dprelease.planning.declaration_findings import missing_owner_errors
 from dprelease.planning.invariant_plans import definitions_of, without_invariants

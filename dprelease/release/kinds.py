@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dprelease.documents import manifest
-from dprelease.documents.file_records import FileDigest
-from dprelease.documents.ledger_record import LedgerRecord
+from dprelease.documents.file_records import FileDigest, LedgerRecord
 from dprelease.documents.metadata import Metadata
 from dprelease.documents.release_manifest import GuaranteedManifest, ReleaseManifest
 from dprelease.documents.release_metadata import (

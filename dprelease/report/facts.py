@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from dprelease.documents.audit_record import Audit
-from dprelease.documents.ledger_record import LedgerRecord
+from dprelease.documents.file_records import LedgerRecord
 from dprelease.documents.limit_records import published_declaration
 from dprelease.documents.manifest import CentralManifest, MeasurementRecord
 from dprelease.documents.metadata import ColumnMetadata, Metadata, TableMetadata
@@ -36,8 +36,7 @@ from dprelease.postprocess.consistent.consistency_record import (
 )
 from dprelease.postprocess.consistent.outputs import TABLES
 from dprelease.postprocess.derived_values import ends_of, is_computed, typical_margin
-from dprelease.postprocess.families import Family
-from dprelease.postprocess.family_steps import families_of
+from dprelease.postprocess.families import Family, families_of
 from dprelease.query.forms.centred_moments import STDDEV, VARIANCE
 from dprelease.query.forms.single_part import READ_FROM_TREE
 from dprelease.query.measurement import OutputColumn

@@ -18,12 +18,12 @@ from dprelease.report.accuracy.quality import quality_of
 from dprelease.report.accuracy.quality_part import quality_section
 from dprelease.report.accuracy.rehearsal_errors import simulated_errors
 from dprelease.report.facts import Checks, Facts, ReleaseFiles, Truth
-from dprelease.report.localization import LONGEST, Names, Words, breakable, words_in
 from dprelease.report.numbers.example import example_of
 from dprelease.report.numbers.numbers_section import numbers_section, read_tables
 from dprelease.report.privacy_section import label_of
 from dprelease.report.provenance_section import provenance_section
 from dprelease.report.section_context import Context
+from dprelease.report.words import LONGEST, Names, Words, breakable, words_in
 
 if TYPE_CHECKING:
     from jinja2 import Environment

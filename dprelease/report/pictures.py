@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from dprelease.documents.release_manifest import ReadingRecord
-from dprelease.report.localization import Words
+from dprelease.report.words import Words
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from dprelease.documents.ledger_record import LedgerRecord, RenewalRecord
+from dprelease.documents.file_records import LedgerRecord, RenewalRecord
 from dprelease.privacy.unit import Neighbours
 from dprelease.report.facts import Facts, ProtectedUnit, fraction_of_text
-from dprelease.report.localization import SPACE, Names, Words, round_up_to_three_digits
 from dprelease.report.numbers.number_texts import limit_text
 from dprelease.report.pictures import BeliefRow, belief_rows
 from dprelease.report.section_context import Context
+from dprelease.report.words import SPACE, Names, Words, round_up_to_three_digits
 
 MOST_UNITS = 12
 """Maximum number of listed privacy units; a release has one unit for each table about people."""

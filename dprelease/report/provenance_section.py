@@ -17,9 +17,9 @@ from dprelease.planning.invariant_plans import without_invariants
 from dprelease.planning.plan import PlannedColumn
 from dprelease.planning.treatments import treatment_sentence
 from dprelease.report.facts import Checks
-from dprelease.report.localization import round_up_to_three_digits, to_three_digits
 from dprelease.report.pictures import PageTable
 from dprelease.report.section_context import Context
+from dprelease.report.words import round_up_to_three_digits, to_three_digits
 
 MOST_NAMED = 4
 """Maximum number of named columns among those that share a noise distribution."""

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from dprelease.documents.metadata import ROWS_UNIT, Texts
 from dprelease.report.facts import Facts
-from dprelease.report.localization import Names, Words, printable_text
+from dprelease.report.words import Names, Words, printable_text
 
 MOST_TITLES = 6
 """Maximum number of titles of tables in a sentence."""

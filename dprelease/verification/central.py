@@ -27,10 +27,8 @@ from dprelease.planning.invariant_plans import (
 from dprelease.planning.kinds import CENTRAL
 from dprelease.planning.plan import Plan, PlannedColumn
 from dprelease.planning.prepare import guarantee_with_limits
-from dprelease.postprocess.families import Family
-from dprelease.postprocess.family_steps import families_of
-from dprelease.privacy.event import Event
-from dprelease.privacy.guarantee import Guarantee
+from dprelease.postprocess.families import Family, families_of
+from dprelease.privacy.guarantee import Event, Guarantee
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
 from dprelease.tables import formats

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dprelease.documents.ledger_record import LedgerRecord
+from dprelease.documents.file_records import LedgerRecord
 from dprelease.documents.release_manifest import GuaranteedManifest, ReleaseManifest
 from dprelease.ledger.account import recorded_events
 from dprelease.ledger.entries import PUBLISH, RESERVE, Entry, problem_with_signers

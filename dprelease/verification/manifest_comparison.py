@@ -11,7 +11,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import ValidationError
 
 from dprelease.documents.encoding import NAME, digest_of, is_canonical
-from dprelease.documents.ledger_record import LedgerRecord, RenewalRecord
+from dprelease.documents.file_records import LedgerRecord, RenewalRecord
 from dprelease.documents.local_manifest import LocalManifest, LocalRehearsalManifest
 from dprelease.documents.manifest import Manifest, RehearsalManifest
 from dprelease.documents.party_manifest import (

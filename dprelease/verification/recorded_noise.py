@@ -13,7 +13,7 @@ from dprelease.errors import DpReleaseError, Place
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.planning.noise_requests import NoiseRequest
-from dprelease.privacy.event import Event
+from dprelease.privacy.guarantee import Event
 from dprelease.query.measurement import Measurement
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 from dprelease.verification.report import Report

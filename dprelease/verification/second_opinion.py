@@ -25,9 +25,8 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.numerics.lattice import Floats
 from dprelease.numerics.rounding import round_down
-from dprelease.privacy.budget import Variant
-from dprelease.privacy.event import Event
-from dprelease.privacy.guarantee import Guarantee
+from dprelease.privacy.accounting import Variant
+from dprelease.privacy.guarantee import Event, Guarantee
 from dprelease.privacy.unit import Move, Sensitivity
 
 if TYPE_CHECKING:

@@ -74,6 +74,20 @@ def test_check_names_booleans_read_from_texts(
     assert ("such as Yes" in call("check", path)[1]) == bool(told)
 
 
+@pytest.mark.parametrize(("kind", "told"), [("text", ["people.card"]), ("integer", [])])
+def test_check_names_ids_that_are_looked_up_as_texts(
+    kind: str, told: list[str], tmp_path: Path
+) -> None:
+    """Another spelling in the correspondence table would cost the row, without a word."""
+    unit = "\nprivacy_unit: {id: who, lookup: {source: ids.csv, on: card}, max_rows: 1}"
+    path = write(tmp_path, "people.csv" + unit, "other")
+    with (tmp_path / "people.yaml").open("a") as file:
+        file.write(f"  who: {{type: text}}\n  card: {{type: {kind}}}\n")
+    code, out = call("check", path, "--json")
+    assert code == 0, out
+    assert json.loads(out)["looked_up_texts"] == told
+
+
 CATEGORIES = """\
   sex: {type: category, values: [f, m, other], others: other, fill: f}
   band: {cut: age, edges: [0, 50, 100], fill: 0-49}

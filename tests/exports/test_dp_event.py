@@ -20,7 +20,7 @@ from dprelease.exports.dp_event import dp_event as event_of
 from dprelease.ledger.account import vectors_of
 from dprelease.mechanisms import registry
 from dprelease.privacy.accounting import epsilon_at, pure_epsilon
-from dprelease.privacy.event import Event
+from dprelease.privacy.guarantee import Event
 from dprelease.privacy.unit import Move, Sensitivity
 from tests.exports import full_release
 

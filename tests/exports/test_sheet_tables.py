@@ -16,8 +16,8 @@ from dprelease.documents.metadata import CodeList, Role
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.workbooks.book import GREY
 from dprelease.exports.workbooks.excel import EXPORT
-from dprelease.exports.workbooks.localization import workbook_words
 from dprelease.exports.workbooks.sheet_tables import sheet_tables
+from dprelease.exports.workbooks.words import workbook_words
 from dprelease.query.quality import AT_BOUND, BLANKS, CODES, SIGNS, TO_AVOID
 from tests.exports.build import column, handmade_release, key, release_with_all_metadata
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from dprelease.documents.ledger_record import LedgerRecord
+from dprelease.documents.file_records import LedgerRecord
 from dprelease.exact import engines
 from dprelease.ledger.entries import READ
 from dprelease.ledger.ledger import Ledger

@@ -16,7 +16,7 @@ from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import round_down, round_up
 from dprelease.privacy.accounting import pure_epsilon
-from dprelease.privacy.event import Event
+from dprelease.privacy.guarantee import Event
 from dprelease.privacy.priced_vector import PricedVector
 from dprelease.privacy.renyi import approximate_rho_of, rho_of, zcdp_epsilon
 from dprelease.privacy.unit import Move, Sensitivity

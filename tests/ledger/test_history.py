@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import dprelease
-from dprelease.documents.ledger_record import LedgerRecord
+from dprelease.documents.file_records import LedgerRecord
 from dprelease.errors import LedgerError
 from dprelease.ledger.entries import canonical_json_text, entry_digest
 from dprelease.ledger.history import lock_path

@@ -26,7 +26,7 @@ from dprelease.ledger import store
 from dprelease.ledger.account import Account, Charge, largest_rho
 from dprelease.ledger.ledger import Ledger, Reservation
 from dprelease.ledger.periods import Renewal
-from dprelease.privacy.event import Event
+from dprelease.privacy.guarantee import Event
 from dprelease.privacy.renyi import zcdp_epsilon
 from dprelease.privacy.unit import Move, Sensitivity
 from dprelease.release.runs.pipeline import run

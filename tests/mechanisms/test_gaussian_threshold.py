@@ -22,7 +22,7 @@ from dprelease.numerics.lattice import sample
 from dprelease.planning.calibration import make_accounting_input
 from dprelease.planning.guarantees import guarantee_of
 from dprelease.privacy.accounting import epsilon_at
-from dprelease.privacy.event import Event
+from dprelease.privacy.guarantee import Event
 from dprelease.privacy.renyi import approximate_rho_of, rho_of, zcdp_epsilon
 from dprelease.privacy.unit import Move, Sensitivity
 from dprelease.schema.release import BudgetSpec

@@ -20,7 +20,7 @@ from dprelease.numerics.least_noise import (
     rational_exp,
     solve,
 )
-from dprelease.privacy.event import Event
+from dprelease.privacy.guarantee import Event
 from dprelease.privacy.unit import Move, Sensitivity
 from tests.mechanisms.laws import hockey_sticks
 

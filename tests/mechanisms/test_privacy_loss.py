@@ -11,7 +11,7 @@ import pytest
 
 from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
-from dprelease.privacy.event import Event
+from dprelease.privacy.guarantee import Event
 from dprelease.privacy.loss import PrivacyLoss
 from dprelease.privacy.unit import Move, Sensitivity
 from tests.covering import spread

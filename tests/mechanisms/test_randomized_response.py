@@ -15,7 +15,7 @@ from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.numerics.lattice import exact_draw
 from dprelease.planning.calibration import make_accounting_input
 from dprelease.privacy.accounting import epsilon_at
-from dprelease.privacy.event import Event
+from dprelease.privacy.guarantee import Event
 from dprelease.privacy.unit import Move, Sensitivity
 from tests.replay import Keyed, OutOfBits, Replay
 

@@ -13,7 +13,7 @@ from dprelease.errors import BudgetError
 from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
 from dprelease.mechanisms import registry
-from dprelease.planning.auto.ledger_cost import LedgerCost
+from dprelease.planning.guarantees import LedgerCost
 from dprelease.planning.noise_requests import ERROR_MEASURES
 from dprelease.planning.plan import Plan, make_plan
 from dprelease.planning.prepare import prepare

@@ -14,7 +14,7 @@ from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.planning.calibration import make_accounting_input
 from dprelease.privacy.accounting import epsilon_at, pure_epsilon
-from dprelease.privacy.event import Event
+from dprelease.privacy.guarantee import Event
 from dprelease.privacy.renyi import rho_of
 from dprelease.privacy.unit import Move, Neighbours, PrivacyUnit, Sensitivity
 from dprelease.query.aggregates.aggregate import sum_sensitivity

@@ -12,7 +12,7 @@ from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.planning.calibration import make_accounting_input
 from dprelease.privacy.accounting import epsilon_at, pure_epsilon
-from dprelease.privacy.event import Event
+from dprelease.privacy.guarantee import Event
 from dprelease.privacy.priced_vector import PricedVector
 from dprelease.privacy.renyi import renyi_of, rho_of, zcdp_epsilon
 from dprelease.privacy.unit import Move, Sensitivity

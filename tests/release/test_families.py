@@ -26,7 +26,7 @@ from dprelease.exact.results.true_table import ExactTable
 from dprelease.ledger.account import Account
 from dprelease.ledger.ledger import Ledger
 from dprelease.planning.prepare import prepare
-from dprelease.postprocess import family_steps
+from dprelease.postprocess import families
 from dprelease.postprocess.families import Batch, NoisedTable
 from dprelease.query.resolve import Query
 from dprelease.release import execute
@@ -75,7 +75,7 @@ FILES = sorted(
 
 @pytest.fixture(autouse=True)
 def use_tree_sums_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(family_steps, "FAMILY_STEPS", [tree_sums_step.step_for_query])
+    monkeypatch.setattr(families, "FAMILY_STEPS", [tree_sums_step.step_for_query])
 
 
 def write_family(folder: Path, text: str = RELEASE) -> Path:
@@ -122,7 +122,7 @@ def test_family_is_published_and_verified(asked: str, tmp_path: Path) -> None:
 def test_step_does_not_change_the_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same bits give the same integers, in the family and after it."""
     folder = publish_family(tmp_path / "with")
-    monkeypatch.setattr(family_steps, "FAMILY_STEPS", [])
+    monkeypatch.setattr(families, "FAMILY_STEPS", [])
     plain = publish_family(tmp_path / "without")
     assert "families" not in json.loads((plain / "manifest.json").read_text())
     assert (folder / "alone.parquet").read_bytes() == (plain / "alone.parquet").read_bytes()

@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 import dprelease
 from dprelease import cli
 from dprelease.documents.release_metadata import metadata_of, metadata_of_sums
-from dprelease.exports.workbooks.localization import workbook_words
+from dprelease.exports.workbooks.words import workbook_words
 from dprelease.planning.kinds import kind_of
 from dprelease.query.resolve import resolve
-from dprelease.report.localization import words_in
+from dprelease.report.words import words_in
 from dprelease.schema.column_spec import KINDS
 from dprelease.schema.load import read_declaration
 from dprelease.verification.verify import verify

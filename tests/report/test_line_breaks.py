@@ -8,7 +8,7 @@ import pytest
 from markupsafe import Markup
 
 from dprelease.documents.metadata import Metadata
-from dprelease.report.localization import Names, breakable, words_in
+from dprelease.report.words import Names, breakable, words_in
 
 NAMES = Names(Metadata.__new__(Metadata), "en")  # names alone, of no labels
 

@@ -18,13 +18,13 @@ from dprelease.exports.export import PublishedRelease
 from dprelease.query.quality import AT_BOUND, BLANKS, SIGNS
 from dprelease.release.runs.pipeline import run
 from dprelease.report.facts import Facts
-from dprelease.report.localization import words_in
 from dprelease.report.numbers import cells as cells_module
 from dprelease.report.numbers.cells import Number, read_cells
 from dprelease.report.numbers.charts import MOST_BARS, Scale, class_edges, mark_of, shade_of
 from dprelease.report.numbers.numbers_section import MOST_OF_QUERY, MOST_TABLES, select_tables
 from dprelease.report.numbers.panels import LARGEST, MOST_PANELS
 from dprelease.report.page import page_of
+from dprelease.report.words import words_in
 from dprelease.schema.load import read_declaration
 from tests.replay import Keyed
 from tests.report.reading import HTML, SVG, parse_page, text_of

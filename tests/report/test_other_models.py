@@ -16,9 +16,8 @@ import dprelease
 from dprelease import cli
 from dprelease.release.run_options import with_party
 from dprelease.release.runs.pipeline import run
-from dprelease.report.localization import round_up_to_three_digits, words_in
 from dprelease.report.page import MOST_BYTES
-from dprelease.report.words import en
+from dprelease.report.words import en, round_up_to_three_digits, words_in
 from dprelease.schema.load import read_declaration
 from tests.release import test_federated, test_local
 from tests.replay import Keyed

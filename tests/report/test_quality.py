@@ -26,7 +26,7 @@ from dprelease.report.accuracy.doubtful_numbers import bias_at_zero, disagreemen
 from dprelease.report.accuracy.quality import ColumnQuality, class_bounds, quality_of, size_class_of
 from dprelease.report.accuracy.rehearsal_errors import TruthFiles, simulated_errors
 from dprelease.report.facts import ErrorBeforeRun, Facts
-from dprelease.report.localization import round_up_to_three_digits, words_in
+from dprelease.report.words import round_up_to_three_digits, words_in
 from dprelease.schema.load import read_declaration
 from dprelease.tables import formats
 from tests.report.releases import read_release

@@ -10,11 +10,11 @@ import pytest
 
 from dprelease.report.accuracy.quality import official_figures, quality_of
 from dprelease.report.facts import Facts
-from dprelease.report.localization import Names, words_in
 from dprelease.report.numbers.cells import Number
 from dprelease.report.numbers.example import example_of
 from dprelease.report.numbers.numbers_section import read_tables
 from dprelease.report.section_context import Context
+from dprelease.report.words import Names, words_in
 from dprelease.report.words.en import SENTENCES
 from tests.report.reading import parse_page, text_of
 from tests.report.releases import read_release

@@ -13,7 +13,7 @@ from dprelease.documents.encoding import NAME, canonical
 from dprelease.ledger.ledger import Ledger
 from dprelease.ledger.periods import Renewal
 from dprelease.planning.guarantees import Guarantee
-from dprelease.privacy.event import Event
+from dprelease.privacy.guarantee import Event
 from dprelease.release.accounts import account_of
 from dprelease.release.run_options import with_party
 from dprelease.release.runs.pipeline import run

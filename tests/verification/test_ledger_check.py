@@ -12,7 +12,7 @@ from dprelease.errors import LedgerError
 from dprelease.ledger.account import Charge, recorded_events
 from dprelease.ledger.history import Reservation
 from dprelease.ledger.ledger import Ledger
-from dprelease.privacy.event import Event
+from dprelease.privacy.guarantee import Event
 from dprelease.verification.verify import verify
 from tests.verification.forging import publish, read, seal
 

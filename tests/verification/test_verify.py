@@ -23,7 +23,7 @@ from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.planning.calibration import make_accounting_input
 from dprelease.planning.guarantees import budget_of, guarantee_of, meets_budget
 from dprelease.planning.plan import Plan, PlannedColumn
-from dprelease.privacy.event import Event
+from dprelease.privacy.guarantee import Event
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import resolve
 from dprelease.release.runs.pipeline import run

@@ -55,9 +55,9 @@ from dprelease.exports.workbooks.cover import (
     range_lines,
     reading_lines,
 )
-from dprelease.exports.workbooks.localization import WorkbookWords, release_words
 from dprelease.exports.workbooks.sheet_tables import SheetTable
 from dprelease.exports.workbooks.sheets import table_title
+from dprelease.exports.workbooks.words import WorkbookWords, release_words
 from dprelease.postprocess.consistent.outputs import ESTIMATES, TABLES
 from dprelease.query.quality import SIGNS, quality_labels
 from dprelease.report.facts import Facts

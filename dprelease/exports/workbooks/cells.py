@@ -16,8 +16,8 @@ from dprelease.exports.cubes import NOT_FINITE, suppressed_columns
 from dprelease.exports.export import PublishedRelease
 from dprelease.exports.layout import LayoutColumn
 from dprelease.exports.workbooks.book import MOST_WIDTH, Cell, ExactNumber, Look, exact_number
-from dprelease.exports.workbooks.localization import WorkbookWords
 from dprelease.exports.workbooks.sheet_tables import FIRST_ROLES, SheetTable, value_of
+from dprelease.exports.workbooks.words import WorkbookWords
 from dprelease.query.quality import AT_BOUND, BLANKS, FEW_PEOPLE, SIGNS, TO_AVOID, UNDEFINED
 from dprelease.report.accuracy.quality import to_floats
 from dprelease.report.facts import Facts

@@ -11,8 +11,8 @@ from dprelease.exports.export import PublishedRelease
 from dprelease.exports.names import text_in
 from dprelease.exports.workbooks.book import Book
 from dprelease.exports.workbooks.cells import TOTAL_CODE, value_labels
-from dprelease.exports.workbooks.localization import WorkbookWords
 from dprelease.exports.workbooks.sheet_tables import SheetTable
+from dprelease.exports.workbooks.words import WorkbookWords
 from dprelease.planning.bounded_words import cutting_limits
 from dprelease.query.aggregates.aggregate import IDS
 from dprelease.query.quality import (

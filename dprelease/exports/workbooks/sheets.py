@@ -17,8 +17,8 @@ from dprelease.exports.vocabularies import guarantee_paragraph
 from dprelease.exports.workbooks.book import Book, SheetLink
 from dprelease.exports.workbooks.cells import TableCells, count_units, unique_titles
 from dprelease.exports.workbooks.cover import reading_lines, write_cover
-from dprelease.exports.workbooks.localization import WorkbookWords
 from dprelease.exports.workbooks.sheet_tables import SheetTable
+from dprelease.exports.workbooks.words import WorkbookWords
 from dprelease.planning.treatments import TreatmentRecord, treatment_sentence
 from dprelease.privacy.unit import Neighbours
 from dprelease.report.facts import Facts

@@ -14,8 +14,8 @@ from dprelease.documents.metadata import Metadata
 from dprelease.exports.export import Export, Problem, PublishedRelease
 from dprelease.exports.names import create_parent_folder
 from dprelease.exports.workbooks.book import Book
-from dprelease.exports.workbooks.localization import WorkbookWords, release_words
 from dprelease.exports.workbooks.sheet_tables import SheetTable, sheet_tables, without_unset_flags
+from dprelease.exports.workbooks.words import WorkbookWords, release_words
 from dprelease.postprocess.consistent.outputs import ESTIMATES
 
 RELEASE = "release"

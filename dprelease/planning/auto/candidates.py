@@ -13,11 +13,11 @@ from fractions import Fraction
 from dprelease.errors import BudgetError
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.randomizer import Randomizer
-from dprelease.planning.auto.ledger_cost import LedgerCost
 from dprelease.planning.budget_shares import Share, spend_budget
 from dprelease.planning.calibration import Factors, Shape, UnscaledNoise, make_accounting_input
+from dprelease.planning.guarantees import LedgerCost
 from dprelease.planning.noise_requests import AutoOptions, NoiseRequest
-from dprelease.privacy.budget import Budget
+from dprelease.privacy.accounting import Budget
 from dprelease.privacy.unit import Move, Sensitivity
 
 FEW_CELLS = 8

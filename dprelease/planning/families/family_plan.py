@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dprelease.errors import DpReleaseError, Place, QueryError, raise_all
-from dprelease.postprocess.families import Family
-from dprelease.postprocess.family_steps import step_of
+from dprelease.postprocess.families import Family, step_of
 from dprelease.query.family_members import NOT_PUBLIC
 from dprelease.schema.load import Declaration
 from dprelease.schema.release import ReleaseSpec

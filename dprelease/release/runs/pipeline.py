@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dprelease.documents.chosen_limits import read_chosen_limits
-from dprelease.documents.ledger_record import LedgerRecord
+from dprelease.documents.file_records import LedgerRecord
 from dprelease.documents.release_manifest import ReleaseManifest
 from dprelease.errors import BudgetError, ChargeState, OutputError, RunState
 from dprelease.numerics.entropy import BitSource, Entropy

@@ -23,8 +23,8 @@ from dprelease.query.post import PostProcessing
 from dprelease.query.quality import BLANKS, TO_AVOID
 from dprelease.report.accuracy.quality import ColumnQuality, to_floats
 from dprelease.report.facts import Facts, ReleaseFiles
-from dprelease.report.localization import Names, Words
 from dprelease.report.section_context import Context
+from dprelease.report.words import Names, Words
 
 MOST_PAIRS = 200
 """Maximum number of compared pairs; the report counts the omitted pairs."""

@@ -25,9 +25,9 @@ from markupsafe import Markup
 
 from dprelease.documents.metadata import ROWS_UNIT
 from dprelease.query.quality import BLANKS, CODES, SIGNS
-from dprelease.report.localization import Words
 from dprelease.report.pictures import PageTable, Share, shares_of
 from dprelease.report.section_context import Context
+from dprelease.report.words import Words
 
 CLASSES = 16
 """Number of size classes: below 10, 10 to 100, and so on; the last one has all larger values."""

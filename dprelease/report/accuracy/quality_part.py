@@ -22,9 +22,9 @@ from dprelease.report.accuracy.quality import (
     size_tables,
 )
 from dprelease.report.accuracy.rehearsal_errors import SimulatedColumn
-from dprelease.report.localization import round_up_to_three_digits, to_three_digits
 from dprelease.report.pictures import PageTable
 from dprelease.report.section_context import Context
+from dprelease.report.words import round_up_to_three_digits, to_three_digits
 
 SimulatedErrors = Mapping[tuple[str, str], SimulatedColumn]
 

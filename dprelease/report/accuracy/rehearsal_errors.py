@@ -31,9 +31,9 @@ from typing import Any
 from markupsafe import Markup
 
 from dprelease.documents.rehearsal_manifest import ColumnErrors
-from dprelease.report.localization import to_three_digits
 from dprelease.report.pictures import PageTable
 from dprelease.report.section_context import Context
+from dprelease.report.words import to_three_digits
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from markupsafe import Markup
 
 from dprelease.documents.metadata import Role, TableMetadata
 from dprelease.report.accuracy.quality import ColumnQuality
-from dprelease.report.localization import Names, Words, printable_text
 from dprelease.report.numbers.cells import TableCells
 from dprelease.report.numbers.number_texts import NumberTexts
 from dprelease.report.numbers.numbers_section import TableValues
 from dprelease.report.pictures import IntervalPicture, interval_picture
 from dprelease.report.section_context import Context
+from dprelease.report.words import Names, Words, printable_text
 
 
 @dataclass(frozen=True)

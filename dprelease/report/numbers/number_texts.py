@@ -14,9 +14,9 @@ from dprelease.query.aggregates.aggregate import IDS
 from dprelease.query.quality import SIGNS
 from dprelease.query.resolve import Query
 from dprelease.report.accuracy.quality import ColumnQuality
-from dprelease.report.localization import round_up_to_three_digits
 from dprelease.report.numbers.cells import Number, TableCells
 from dprelease.report.section_context import Context
+from dprelease.report.words import round_up_to_three_digits
 
 UNITS_OF_COUNTS = frozenset(("rows", ""))
 """Units that a label says better."""

@@ -31,12 +31,12 @@ from dprelease.report.facts import (
     ReleaseFiles,
     fraction_of_text,
 )
-from dprelease.report.localization import Names, Words, round_up_to_three_digits, to_three_digits
 from dprelease.report.page import render_page
 from dprelease.report.pictures import PageTable
 from dprelease.report.privacy_section import label_of
 from dprelease.report.provenance_section import LONGEST, ProvenanceSection, provenance_section
 from dprelease.report.section_context import Context
+from dprelease.report.words import Names, Words, round_up_to_three_digits, to_three_digits
 
 
 @dataclass(frozen=True)

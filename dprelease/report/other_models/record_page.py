@@ -26,7 +26,6 @@ from dprelease.report.facts import (
     ReleaseFiles,
     fraction_of_text,
 )
-from dprelease.report.localization import Names, Words, printable_text, round_up_to_three_digits
 from dprelease.report.numbers.cells import Number
 from dprelease.report.numbers.charts import Bar, Panel, Scale, mark_of
 from dprelease.report.numbers.number_texts import NumberText
@@ -40,6 +39,7 @@ from dprelease.report.provenance_section import (
     provenance_section,
 )
 from dprelease.report.section_context import Context
+from dprelease.report.words import Names, Words, printable_text, round_up_to_three_digits
 from dprelease.tables.record_table import Estimate, record_estimates
 
 if TYPE_CHECKING:

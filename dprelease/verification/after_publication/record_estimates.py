@@ -15,7 +15,7 @@ from dprelease.errors.local_paths import check_paths
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.numerics.rounding import Number, exact_of
-from dprelease.privacy.event import Event
+from dprelease.privacy.guarantee import Event
 from dprelease.query.local_records import RecordColumn, Records, resolve_records
 from dprelease.tables import formats
 from dprelease.tables.record_table import Estimate, record_estimates

@@ -19,7 +19,7 @@ from flint import ctx
 
 from dprelease.documents.release_manifest import GuaranteeRecord
 from dprelease.numerics.rounding import exact
-from dprelease.privacy.event import Event
+from dprelease.privacy.guarantee import Event
 from dprelease.verification.certificate.epsilon_bounds import (
     Bound,
     epsilon_bounds,

@@ -32,15 +32,16 @@ from dprelease.verification.certificate.composed_losses import (
     composed_losses,
     loss_resolutions,
 )
-from dprelease.verification.certificate.kinds import VectorKind, sum_if_known
-from dprelease.verification.certificate.loss_masses import LossMasses
-from dprelease.verification.certificate.neighbour_blocks import SLACK
-from dprelease.verification.certificate.normal_vectors import (
+from dprelease.verification.certificate.kinds import (
     ANY,
     CLOSE,
     NormalVectors,
+    VectorKind,
+    sum_if_known,
     vectors_with_gaussian_noise,
 )
+from dprelease.verification.certificate.loss_masses import LossMasses
+from dprelease.verification.certificate.neighbour_blocks import SLACK
 
 PRECISION = 256
 FIRST = 1 + Fraction(1, 2**16)

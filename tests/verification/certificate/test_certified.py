@@ -21,7 +21,7 @@ from dprelease.mechanisms import registry
 from dprelease.mechanisms.base import Mechanism
 from dprelease.planning.calibration import make_accounting_input
 from dprelease.planning.guarantees import guarantee_of
-from dprelease.privacy.event import Event
+from dprelease.privacy.guarantee import Event
 from dprelease.privacy.unit import Move, Sensitivity
 from dprelease.schema.release import BudgetSpec
 from dprelease.verification.certificate import composed_losses

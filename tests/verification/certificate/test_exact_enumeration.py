@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dprelease.mechanisms.optimal import Optimal
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.numerics.balls import ball
-from dprelease.privacy.event import Event
+from dprelease.privacy.guarantee import Event
 from dprelease.privacy.unit import Move, Sensitivity
 from dprelease.verification.certificate.closed_forms import concentrated_epsilon, normal_epsilon
 from dprelease.verification.certificate.composed_losses import (

@@ -11,18 +11,19 @@ from flint import acb, arb, ctx
 
 from dprelease.mechanisms import registry
 from dprelease.numerics.balls import ball
-from dprelease.privacy.event import Event
+from dprelease.privacy.guarantee import Event
 from dprelease.privacy.unit import Move, Sensitivity
-from dprelease.verification.certificate import normal_vectors as normal_vectors_module
+from dprelease.verification.certificate import kinds as normal_vectors_module
 from dprelease.verification.certificate.closed_forms import normal_epsilon
 from dprelease.verification.certificate.composed_losses import EFFORTS, composed_losses
 from dprelease.verification.certificate.epsilon_bounds import epsilon_bounds
-from dprelease.verification.certificate.kinds import VectorKind, vector_kinds_of
-from dprelease.verification.certificate.normal_vectors import (
+from dprelease.verification.certificate.kinds import (
     ANY,
     Smoothing,
+    VectorKind,
     normal_losses,
     smoothing_for,
+    vector_kinds_of,
     vectors_with_gaussian_noise,
 )
 

@@ -1,4 +1,4 @@
-"""List the noise mechanisms, and compare their errors under one budget, on the command line."""
+"""List noise mechanisms, compare their errors under a budget, and print JSON Schemas."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ from dprelease.cli.texts.text_tables import table_text
 
 if TYPE_CHECKING:
     from dprelease.planning.auto.single_mechanism import MechanismComparison
+
+
+from typing import Literal
+
+from dprelease.cli.reporting import print_text
 
 app = Commands(help="List the mechanisms, or compare them under a budget.")
 
@@ -156,3 +161,22 @@ def _parameter_text(text: str) -> str:
         return f"{float(text):.4g}"
     except ValueError:
         return text
+
+
+Document = Literal[
+    "release", "table", "defaults", "manifest", "local_manifest", "federated_manifest"
+]
+
+
+def show(
+    document: Annotated[
+        Document,
+        typer.Argument(help="By hand: release, table, defaults.", show_default=False),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Print the JSON Schema of a document: every key, for people and for editors."""
+    with report_failures(as_json, prints_only=True):  # with --json, errors are JSON as well
+        from dprelease.documents.json_schemas import render_schema
+
+        print_text(render_schema(document), end=False)
