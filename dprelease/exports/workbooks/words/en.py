@@ -61,9 +61,9 @@ WORDS = {
         "numbers are less certain, in proportion, than large ones."
     ),
     "guess": (
-        "The noise limits what these numbers can reveal about anyone: a reader who "
-        "considers a statement about a person {prior} % likely can consider it at most "
-        "{posterior} % likely after reading all numbers."
+        "The noise limits what these numbers can reveal about anyone: whoever considers a "
+        "statement about someone {prior} % likely can consider it at most {posterior} % likely "
+        "after reading all numbers."
     ),
     "parameters": (
         "This is differential privacy with epsilon = {epsilon} and delta = {delta}; delta is about "
