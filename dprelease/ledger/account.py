@@ -80,6 +80,7 @@ class Account:
         epsilon = self.epsilon or Fraction(0)
         if self.delta == 0:
             return epsilon
+        # Before the conversion, `rho_delta` is set aside for outputs without a rho.
         return Fraction(largest_rho(epsilon, self.delta - self.rho_delta))
 
     def to_json(self) -> dict[str, Any]:
@@ -156,6 +157,8 @@ def cost_of_events(account: Account, events: Sequence[Event]) -> float:
     vectors = vectors_of(events)
     if account.privacy_measure == RHO and account.rho_delta:
         rho, delta = approximate_rho_of(vectors)
+        # The delta is charged as a part of the amount, in proportion to `rho_delta`. The larger one
+        # of both counts, so a sum of charges within the amount is within both budgets.
         return max(rho, round_up(account.amount * delta / account.rho_delta))
     if account.privacy_measure == RHO:
         return rho_of(vectors)
@@ -170,6 +173,7 @@ def fits_unused_budget(account: Account, events: Sequence[Event]) -> bool:
     """
     if account.epsilon is None or account.delta == 0:
         return False
+    # Only an unused budget: composed loss distributions need releases that are fixed in advance.
     return epsilon_at(vectors_of(events), account.delta) <= account.epsilon
 
 

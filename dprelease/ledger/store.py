@@ -134,6 +134,8 @@ class Store:
         is listed as free.
         """
         found = self._run("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name")
+        # The schema first, because a view or trigger of another author could act on later
+        # statements.
         if tuple(found) != SCHEMA:
             raise damage_error(self.path, WRONG_SCHEMA)
         if self._run("PRAGMA integrity_check(1)") != [("ok",)]:
@@ -222,6 +224,8 @@ class Store:
         if key is not None:
             entry = Entry(number + 1, body, previous, "")
             signature = key.sign(signed_text(entry), ENTRIES).to_armor()
+            # The signature covers the number and the previous digest, so it is made inside the
+            # transaction.
             body = {**body, "signature": signature.decode("ascii")}
         if not is_entry(body):
             raise ValueError("this is no entry of a ledger")
@@ -336,6 +340,7 @@ def _configure(path: Path, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA synchronous = EXTRA")
         if mode != "delete":
             raise damage_error(path, f"its journal is of another kind ({mode})")
+        # Functions with side effects must not run because a strange file calls them.
         connection.execute("PRAGMA trusted_schema = OFF")
 
 
@@ -360,6 +365,7 @@ def _translate_errors(path: Path) -> Iterator[None]:
 def _operational_error(path: Path, name: str) -> LedgerError:
     """Return the LedgerError for an error code of SQLite."""
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        # Another process has held the lock for `LOCK_SECONDS`.
         return LedgerError("DP-LEDGER-004", name=path.name)
     if name == "SQLITE_READONLY_DBMOVED":
         return damage_error(path, "the file was removed or replaced while it was open")
