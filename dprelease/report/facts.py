@@ -30,8 +30,8 @@ from dprelease.planning.invariant_plans import (
 )
 from dprelease.planning.plan import PlannedColumn
 from dprelease.postprocess.consistent.consistency_record import (
-    AgreedColumnRecord,
     ConsistencyRecord,
+    ConsistentColumnRecord,
     ErrorsRecord,
 )
 from dprelease.postprocess.consistent.outputs import TABLES
@@ -137,7 +137,7 @@ class Facts:
     @cached_property
     def _standard_errors(
         self,
-    ) -> Mapping[tuple[str, str], tuple[AgreedColumnRecord, ErrorsRecord]]:
+    ) -> Mapping[tuple[str, str], tuple[ConsistentColumnRecord, ErrorsRecord]]:
         return {
             (errors.table, column.name): (column, errors)
             for family in self.central.families

@@ -25,13 +25,13 @@ class GroupingRecord(Part):
 
 
 class AttributeRecord(Part):
-    """A key beside areas, and the number of its values."""
+    """A key other than the areas, and the number of its values."""
 
     name: str
     values: int
 
 
-class LawRecord(Part):
+class MeasuredTableRecord(Part):
     """One measured table: the noise of its cells in lattice steps; variances are rounded up."""
 
     table: str
@@ -70,33 +70,33 @@ class RefinementRecord(Part):
     composed: bool
 
 
-class AgreedColumnRecord(Part):
+class ConsistentColumnRecord(Part):
     """One count or sum of the family."""
 
     name: str
     step: str
     confidence: str
     standard_errors_in_a_margin: float
-    measured: list[LawRecord]
+    measured: list[MeasuredTableRecord]
     standard_errors: list[ErrorsRecord]
     refinement: list[RefinementRecord]
 
 
-class WholeTableRecord(Part):
-    """A whole table, and whether it has a row for every cell."""
+class IntegerTableRecord(Part):
+    """An integer table, and whether it has a row for every cell."""
 
     name: str
     cells: Literal["all", "those that are not 0"]
 
 
-class InventedRecord(Part):
-    """Invented persons: their file, and up to how many rows they are written."""
+class SyntheticPersonsRecord(Part):
+    """Synthetic persons: their file, and the largest number of rows for which it is written."""
 
     name: str
     most: int
 
 
-class ComputedRecord(Part):
+class ComputedColumnRecord(Part):
     """A column that is computed from the estimates of others."""
 
     name: str
@@ -105,16 +105,16 @@ class ComputedRecord(Part):
 
 
 class ConsistencyRecord(Part):
-    """How the tables of a family were made to agree, and what is known of their errors."""
+    """How the tables of a family were made consistent, and the known errors of the result."""
 
     algorithm: Literal["dprelease-consistency/2"]
     words: list[str]
     levels: list[LevelRecord]
     attributes: list[AttributeRecord]
-    columns: list[AgreedColumnRecord]
+    columns: list[ConsistentColumnRecord]
     estimates: list[str]
-    whole_tables: list[WholeTableRecord]
+    whole_tables: list[IntegerTableRecord]
     zeros: list[dict[str, list[str]]]
-    records: InventedRecord | None
-    computed: list[ComputedRecord] = Field(default_factory=list)
+    records: SyntheticPersonsRecord | None
+    computed: list[ComputedColumnRecord] = Field(default_factory=list)
     groupings: list[GroupingRecord] = Field(default_factory=list)

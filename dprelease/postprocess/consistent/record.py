@@ -12,17 +12,17 @@ from dprelease.numerics.lattice import Floats
 from dprelease.numerics.rounding import finite, plain_text
 from dprelease.postprocess.consistent.area_tables import group_errors
 from dprelease.postprocess.consistent.consistency_record import (
-    AgreedColumnRecord,
     AttributeRecord,
-    ComputedRecord,
+    ComputedColumnRecord,
     ConsistencyRecord,
+    ConsistentColumnRecord,
     ErrorsRecord,
     GroupingRecord,
-    InventedRecord,
-    LawRecord,
+    IntegerTableRecord,
     LevelRecord,
+    MeasuredTableRecord,
     RefinementRecord,
-    WholeTableRecord,
+    SyntheticPersonsRecord,
 )
 from dprelease.postprocess.consistent.derived import DerivedColumn, derived_columns
 from dprelease.postprocess.consistent.family_columns import FamilyColumn
@@ -42,7 +42,7 @@ def family_record(
     levels = zip(shape.levels, shape.tree.counts, strict=True)
     listed = [*shape.placed, *(table for tables in shape.grouped for table, _ in tables)]
     wholes = [_integer_table_record(one) for one in listed] if spec.non_negative else []
-    records = InventedRecord(name=records_name(family), most=MOST_RECORDS)
+    records = SyntheticPersonsRecord(name=records_name(family), most=MOST_RECORDS)
     return ConsistencyRecord(
         algorithm="dprelease-consistency/2",
         words=_texts(family, columns, spec, limited=_has_limits(shape)),
@@ -119,20 +119,22 @@ def _texts(
     return words
 
 
-def _integer_table_record(table: PlacedTable) -> WholeTableRecord:
-    return WholeTableRecord(
+def _integer_table_record(table: PlacedTable) -> IntegerTableRecord:
+    return IntegerTableRecord(
         name=table.name, cells="all" if is_dense(table) else "those that are not 0"
     )
 
 
-def _computed_record(derived: DerivedColumn) -> ComputedRecord:
+def _computed_record(derived: DerivedColumn) -> ComputedColumnRecord:
     column = derived.column
-    return ComputedRecord(name=derived.name, formula=column.formula, parts=list(column.part_names))
+    return ComputedColumnRecord(
+        name=derived.name, formula=column.formula, parts=list(column.part_names)
+    )
 
 
-def _column_record(agreed: FamilyColumn, spec: ConsistentSpec) -> AgreedColumnRecord:
+def _column_record(agreed: FamilyColumn, spec: ConsistentSpec) -> ConsistentColumnRecord:
     shape = agreed.shape
-    return AgreedColumnRecord(
+    return ConsistentColumnRecord(
         name=agreed.name,
         step=plain_text(agreed.step),
         confidence=plain_text(agreed.confidence),
@@ -171,9 +173,9 @@ def _key_names(shape: Shape, table: Table) -> list[str]:
     return [shape.attributes[i].column for i in table]
 
 
-def _measured_record(agreed: FamilyColumn, placed: PlacedTable) -> LawRecord:
+def _measured_record(agreed: FamilyColumn, placed: PlacedTable) -> MeasuredTableRecord:
     moments, shape = agreed.moments_of(placed), agreed.shape
-    return LawRecord(
+    return MeasuredTableRecord(
         table=placed.name,
         level=[*shape.levels, *(key.column for key in shape.groupings)][placed.level],
         keys=_key_names(agreed.shape, placed.attributes),
