@@ -102,6 +102,7 @@ def _piece_reader(held: NoisedTable, agreed: FamilyColumn) -> Callable[[], Itera
 def _absolute_sum(piece: Integers) -> int:
     """Return the sum of absolute values, which may be beyond 64 bits."""
     sizes = np.abs(piece)
+    # A sum of 64-bit numbers may wrap, but sums of their halves cannot for so few cells.
     high, low = sizes >> 32, sizes & 0xFFFFFFFF
     return (int(high.sum()) << 32) + int(low.sum())
 
@@ -121,6 +122,7 @@ class Slices:
 
     def between(self, start: int, stop: int) -> NDArray[Any]:
         """Return the values from start to stop; earlier values are dropped."""
+        # A file can only be read forwards, so an earlier area means reading it again.
         if self._first is None or start < self._first:
             self._coming, self._held, self._first = self._piece_reader(), np.empty(0, np.int64), 0
         parts, have = [], self._first + len(self._held)
@@ -168,6 +170,7 @@ def start_on_lattice(
     factor = 3 ** len(sizes) * (2 * levels + 2)
     needed = factor * max(1, measured.largest_sum())
     has_groups = bool(agreed.shape.grouping_tables)
+    # Without groupings the bound decides, and no trial is needed.
     for bits in () if has_groups else range(FINEST, FINE - 1, -1):
         if bits in _possible_bits(sizes) and needed <= _largest_number(sizes, bits):
             return agreed.variances.with_largest(_largest_number(sizes, bits)), None
@@ -188,6 +191,7 @@ def start_on_lattice(
     most = min(_largest_number(sizes, 0), (1 << 60) // (fan * math.prod(sizes)))
     cells = sum(one.table.query.keys.size for one in agreed.shape.placed)
     cap = max(1, most // (factor * cells))
+    # Exact tables must not be cut, because others are computed from them. Then all numbers are 0.
     measured.cap = cap if measured.exact_within(cap) else 0
     return agreed.variances.with_largest(_largest_number(sizes, 0)), None
 

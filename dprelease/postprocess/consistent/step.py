@@ -160,6 +160,7 @@ def _request_reasons(
     yield from _method_reasons(spec)
     if spec.zeros and not spec.non_negative:
         yield ("zeros",), "estimates stay unbiased; only integer tables (`non_negative`) have zeros"
+    # If every cell is a structural zero, the totals could not be distributed.
     elif spec.zeros and not wrong and zeros_of(shape, spec.zeros).all():
         yield ("zeros",), "nothing is left that could be"
     if spec.non_negative and not any(one.is_shown for one in columns):

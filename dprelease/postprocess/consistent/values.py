@@ -78,6 +78,7 @@ def published_tables(
     shape: Shape, spec: ConsistentSpec, required: Collection[Table] = ()
 ) -> list[list[Table]]:
     """Return for each level the tables with published estimates or intervals, and `required`."""
+    # Integer tables and groupings are sums of leaves.
     needs_leaves = spec.non_negative or shape.groupings
     last = len(shape.levels) - 1 if needs_leaves else lowest_estimated_level(shape, spec)
     found: list[list[Table]] = []
@@ -206,6 +207,7 @@ class _ColumnProgress:
     ) -> _ColumnProgress:
         """Return a column after its first pass."""
         measured = MeasuredColumn(agreed, noised)
+        # Contradicting exact tables have no consistent estimates, so nothing is estimated then.
         sound = not any(contradictions(measured, non_negative=spec.non_negative))
         variances, first = start_on_lattice(measured, wanted, sound=sound, spread=spread)
         first = first or first_pass(variances, measured.read, spread=spread)
