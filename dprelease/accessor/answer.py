@@ -46,11 +46,8 @@ from dprelease.release.after_noise import (
     COUNT_ROWS,
     NO_KEYS,
     DeclaredKeys,
-<<<<<<< HEAD
     PublicValues,
-=======
     answer_attributes,
->>>>>>> 72ff5e3d (Merge small modules of ledgers, privacy, plans and manifests with the modules whose idea they share)
     answer_of,
     blank_public_tables,
     declared_values,
