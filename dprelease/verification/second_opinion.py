@@ -25,7 +25,6 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.numerics.lattice import Floats
 from dprelease.numerics.rounding import round_down
-from dprelease.privacy.accounting import Variant
 from dprelease.privacy.guarantee import Event, Guarantee
 from dprelease.privacy.unit import Move, Sensitivity
 
@@ -120,7 +119,7 @@ def second_opinion(events: Sequence[Event], guarantee: Guarantee) -> Opinion:
     ]
     if guarantee.rho is not None:
         counted, claimed, price = "rho", guarantee.rho, _rho_lower_bound(parts)
-    elif guarantee.accountant == Variant.PURE:
+    elif guarantee.accountant == "pure":
         counted, claimed, price = "epsilon", guarantee.epsilon, _pure_lower_bound(parts)
     else:
         delta = round_down(guarantee.delta)
