@@ -60,6 +60,7 @@ def run(folder: Path, source: dict[str, Any]) -> tuple[dict[str, Any], int]:
     return json.loads(done.stdout), json.loads(shown.stdout)[0]["releases"]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize(
     ("name", "keys"),
     [

@@ -63,6 +63,7 @@ def test_comments_and_footers_of_fixed_width_are_skipped(tmp_path: Path) -> None
     assert read(path, skip=0, comment="*", until="END")["n"] == [7]
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("line", ['  9Rom "', "  9\x01", "'", '  9"Köl', "\\", "  9Rom 1e999"])
 def test_odd_fixed_width_line_changes_no_other_row(line: str, tmp_path: Path) -> None:
     path = tmp_path / "t.dat"

@@ -227,6 +227,7 @@ def test_missing_codes_in_files(kind: str, tmp_path: Path) -> None:
     check(answers(declare(COLUMNS, source=FILES[kind](tmp_path))))
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("kind", KINDS)
 def test_missing_codes_in_parquet_and_frames(kind: str, tmp_path: Path) -> None:
     table = plain_numbers(KINDS[kind])

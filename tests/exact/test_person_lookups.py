@@ -32,6 +32,7 @@ from dprelease.query.unread import unreadable_table_errors
 from dprelease.schema.load import Declared, read_declaration, table_from_mapping
 from dprelease.schema.source_types.row_places import have_common_rows, places_of
 from dprelease.statements.layers import SOURCE
+from tests.covering import examples
 from tests.exact.build import ask, declare
 
 Row = tuple[str | None, str | None, int]
@@ -182,7 +183,7 @@ ROWS = st.lists(st.tuples(IDS, st.sampled_from(DRUGS), st.integers(0, 3)), max_s
 LINES = st.lists(st.tuples(IDS, IDS), max_size=6)
 
 
-@pytest.mark.share(0.4)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(("store", "others"), PAIRS)
 def test_rows_count_for_the_smallest_person(store: str, others: str) -> None:
     rows: list[Row] = [(n, drug, i) for i, (n, drug) in enumerate(product(["1", "2", "10", None], DRUGS))]  # fmt: skip
@@ -192,6 +193,7 @@ def test_rows_count_for_the_smallest_person(store: str, others: str) -> None:
             assert rows_read(declared, frame) == persons_of(rows, lines, kinds[1])
 
 
+@examples(10, in_audits=1000)
 @given(rows=ROWS, lines=LINES, kind=st.sampled_from(["text", "integer"]), store=st.sampled_from([*STORES, *FRAMES]), others=st.sampled_from([*STORES]))  # fmt: skip
 def test_small_tables(rows: list[Row], lines: list[Line], kind: str, store: str, others: str) -> None:  # fmt: skip
     with held(rows, lines, store, others, (kind, kind)) as (declared, frame):
@@ -238,6 +240,7 @@ WARDS = st.lists(st.tuples(IDS, st.sampled_from(["u", "v"])), max_size=4)
 
 
 @pytest.mark.parametrize("join", [None, JOIN, {"table": "stays", "on_unit": True, "max_rows": 3}])
+@examples(8, in_audits=1000)
 @given(rows=ROWS, lines=LINES, stays=WARDS, person=st.sampled_from(["1", "2", "10"]))
 def test_one_person_changes_what_the_limits_allow(
     join: Any, rows: list[Row], lines: list[Line], stays: list[Line], person: str

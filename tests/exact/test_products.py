@@ -101,6 +101,7 @@ def found_of(query: Any, rows: list[dict[str, Any]]) -> list[int]:
     return held
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(
     ("pair", "unit", "neighbours"), thinned(PAIRS, UNITS, list(Neighbours), together=1), ids=str
 )

@@ -333,7 +333,7 @@ def units_of(query: Query, rows: list[dict[str, Any]]) -> list[list[int]]:
 NEAR = thinned([*UNITS[:3], *UNITS[4:]], KEYS[:4], list(Neighbours))
 
 
-@pytest.mark.share(0.15, by="neighbours")
+@pytest.mark.share(0.08, by="neighbours")
 @pytest.mark.parametrize(("unit", "by", "neighbours"), NEAR, ids=str)
 @examples(2, in_audits=40)
 @given(rows=st.lists(ROWS, max_size=9), others=st.lists(ROWS, min_size=1, max_size=4))

@@ -71,9 +71,9 @@ def spark_tables(queries: Sequence[Query], frame: object = None) -> tuple[list[A
     st.sampled_from([0, 2**24]),
 )
 @settings(
-    max_examples=25, deadline=None,
+    examples(8, in_audits=100),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)  # fmt: skip
+)
 def test_shared_spark_jobs_give_the_vectors_of_duckdb(
     rows: Any, asks: Any, unit: Any, few: int
 ) -> None:

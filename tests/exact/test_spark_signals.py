@@ -41,13 +41,14 @@ main()
 """
 
 
+@pytest.mark.audit
 @pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
 @pytest.mark.parametrize(
     ("whose", "number", "code"),
     [
         ("run", signal.SIGINT, "DP-SIGNAL-001"),
-        pytest.param("run", signal.SIGTERM, "DP-SIGNAL-001", marks=pytest.mark.audit),
-        pytest.param("Java", signal.SIGKILL, "DP-DATA-006", marks=pytest.mark.audit),
+        ("run", signal.SIGTERM, "DP-SIGNAL-001"),
+        ("Java", signal.SIGKILL, "DP-DATA-006"),
     ],
 )
 def test_signals_end_a_run_on_spark(

@@ -59,6 +59,7 @@ def test_separators_of_a_file_apply_with_signs(tmp_path: Path) -> None:
 STORED = [3, -3, 0, 1000, -12]
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("sign", ["-", "1", "3", "-12", "e", "0", "t", "."])
 @pytest.mark.parametrize("kind", ["integer", "number", "category", "text"])
 def test_values_with_signs_are_equal_in_every_type(kind: str, sign: str) -> None:

@@ -335,7 +335,7 @@ def has_a_rho(name: str) -> bool:
     return has_rho(PricedVector(law, law.losses, ONE))
 
 
-@pytest.mark.share(0.4)
+@pytest.mark.share(0.1)
 @pytest.mark.parametrize(("unit", "has_ledger"), WORLDS)
 def test_releases_with_every_selection(tmp_path: Path, unit: str, has_ledger: bool) -> None:
     """Every way to choose for every aggregate that admits it; a tree; keys that are not public."""
@@ -362,7 +362,7 @@ def test_releases_with_every_selection(tmp_path: Path, unit: str, has_ledger: bo
     assert used >= {*registry.selection_names(), *finders} - {"auto"}
 
 
-@pytest.mark.share(0.4)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("limit", LIMITS)
 @pytest.mark.parametrize(
     ("unit", "has_ledger"),

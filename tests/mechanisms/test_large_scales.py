@@ -108,7 +108,7 @@ def some_blocks(law: Mechanism) -> list[int]:
     return sorted({h + i for h in found for i in (-1, 0, 1)})
 
 
-@pytest.mark.share(0.2)
+@pytest.mark.share(0.1)
 @pytest.mark.parametrize("law", BLOCKED, ids=name_of)
 def test_quick_acceptance_is_below_probability_ratios(law: Mechanism) -> None:
     """p(k) / M is at least 1 - unevenness: balls, at cells where it is least and at some between."""
@@ -128,7 +128,7 @@ def test_quick_acceptance_is_below_probability_ratios(law: Mechanism) -> None:
             assert own <= most * (1 + arb(2) ** -120)
 
 
-@pytest.mark.share(0.4)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize("scale", [1.0, 4.5])
 @pytest.mark.parametrize(("name", "shape"), [kind for kind in KINDS if kind[0] != "optimal"])
 def test_largest_probability_of_each_block_is_found(name: str, shape: int, scale: float) -> None:
@@ -146,7 +146,7 @@ def test_largest_probability_of_each_block_is_found(name: str, shape: int, scale
             assert abs(whole - below) < arb(2) ** -150
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize(("name", "shape"), [kind for kind in KINDS if kind[0] != "optimal"])
 def test_acceptance_rate_equals_probability_ratio(name: str, shape: int) -> None:
     """Of evenly spaced shares of each cell, as many are kept as p(k) / M says, to one of them."""
@@ -184,7 +184,7 @@ def is_slow(law: Mechanism) -> bool:
     return law.name == "symmetric_alpha_stable" and law.alpha > 1.0
 
 
-@pytest.mark.share(0.4)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize("law", BLOCKED, ids=name_of)
 def test_floats_and_balls_give_the_same_draws(law: Mechanism) -> None:
     for i, word in enumerate(edge_words(law)[:: 17 if is_slow(law) else 3]):
@@ -211,7 +211,7 @@ def test_vectorized_draws_equal_single_draws(law: Mechanism) -> None:
     assert np.array_equal(together, single)
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("law", BLOCKED, ids=name_of)
 def test_draws_rarely_need_balls(law: Mechanism, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cost of a draw does not grow with the scale (V91): few tails are asked for."""
@@ -232,7 +232,7 @@ def test_draws_rarely_need_balls(law: Mechanism, monkeypatch: pytest.MonkeyPatch
     assert stream.drawn < 2.01 * n
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.25)
 @pytest.mark.parametrize("law", PLAIN, ids=name_of)
 def test_low_bits_are_uniform(law: Mechanism) -> None:
     """The last bits of draws, and those up to the width of a block, are uniform to about 1e-6."""
@@ -248,7 +248,7 @@ def test_low_bits_are_uniform(law: Mechanism) -> None:
     assert stats.chisquare(np.bincount(planted & 255, minlength=256)).pvalue < ERROR_RATE
 
 
-@pytest.mark.share(0.4)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize("law", spread([(law,) for law in PLAIN], 0.6), ids=name_of)
 def test_two_arms_at_large_scales(law: Mechanism) -> None:
     """Draws agree with their law and disagree with one 3 % off on either side."""
