@@ -86,7 +86,10 @@ class RepeatableEntropy:
         self._system_words = Entropy.words
         self._streams: weakref.WeakKeyDictionary[Entropy, Keyed] = weakref.WeakKeyDictionary()
         self.begin("")
-        os.register_at_fork(after_in_child=lambda: self.begin(f"child of {self._test}"))
+        os.register_at_fork(
+            before=lambda: next(self._numbers),  # the children of a process differ
+            after_in_child=lambda: self.begin(f"child {next(self._numbers)} of {self._test}"),
+        )
 
     def begin(self, test: str) -> None:
         """Begin new streams, whose keys depend on a test and on their number in it."""
