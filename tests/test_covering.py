@@ -1,4 +1,4 @@
-"""What is left out of a product hides no pair of values."""
+"""What is left out of a product hides no pair of values; noise is the same in every run."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from itertools import combinations, product
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
+from dprelease.numerics.entropy import Entropy
 from tests.covering import cover, spread, thinned
-from tests.processes import run
+from tests.processes import ended, run
+from tests.replay import repeatable
 
 ROOT = Path(__file__).parents[1]
 
@@ -91,3 +94,29 @@ def test_share_mark_selects_a_part(tmp_path: Path) -> None:
     assert sorted(usual) == sorted(wanted)
     assert len(whole) == 25 + 8 + 18
     assert single == ["test_some[3]"]
+
+
+@pytest.mark.skipif(
+    settings.get_current_profile_name() == "audit", reason="audits draw their noise anew"
+)
+def test_noise_of_a_test_is_the_same_in_every_run() -> None:
+    """Streams, and those of forked children, differ from each other."""
+
+    def words_of_child() -> bytes:
+        ours, theirs = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.write(theirs, Entropy().words(2).tobytes())
+            os._exit(0)
+        os.close(theirs)
+        with open(ours, "rb") as pipe:
+            assert ended(child) == 0
+            return pipe.read()
+
+    found = []
+    for _ in range(2):
+        repeatable.begin("a test")
+        streams = [Entropy().words(2).tobytes() for _ in range(2)]
+        found.append([*streams, words_of_child(), words_of_child()])
+    assert found[0] == found[1]
+    assert len(set(found[0])) == 4
