@@ -358,7 +358,7 @@ def test_releases_with_every_selection(tmp_path: Path, unit: str, has_ledger: bo
         cube = {"from": "people", "cube": ["city", "job"], "columns": {"n": SPECS["count"]}}
         queries[f"cube_{finder}"] = {**cube, "private_keys": {"mechanism": finder}}
     world = World(tmp_path, unit, has_ledger=has_ledger)
-    used = world.check_release(world.run(queries))
+    used = world.check_release(world.run(queries, "discrete_laplace"))
     assert used >= {*registry.selection_names(), *finders} - {"auto"}
 
 
