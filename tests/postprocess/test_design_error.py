@@ -196,6 +196,7 @@ def test_large_weights_with_a_small_difference_fit() -> None:
     assert exact(query, held)[query.measurements[0].name].tolist() == [1_001_000]
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("shifts", [0.5, 10.0, 40.0])
 @pytest.mark.parametrize("name", ["discrete_gaussian", "laplace"])
 def test_design_variances_are_unbiased_and_covered(name: str, shifts: float) -> None:

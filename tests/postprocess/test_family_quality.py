@@ -30,7 +30,7 @@ def is_near_a_limit(value: float, width: float) -> bool:
     return any(math.isclose(width, most * abs(value), rel_tol=1e-5) for most in LIMITS.values())
 
 
-@pytest.mark.share(0.4)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize("margin", ["", ", margin: true", ", margin: 0.9"])
 @pytest.mark.parametrize("consistent", ["true", "{non_negative: true}"])
 def test_family_quality_follows_from_published_numbers(

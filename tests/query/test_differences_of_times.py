@@ -118,6 +118,7 @@ def test_contradicting_bounds_are_refused() -> None:
             table_from_mapping({"table": "t", "columns": {"a": column}}, Path())
 
 
+@pytest.mark.usefixtures("replayed_noise")
 def test_answers_with_time_differences(tmp_path: Path) -> None:
     """Instants outside of the bounds are missing, and so is their difference."""
     (tmp_path / "t.yaml").write_text(

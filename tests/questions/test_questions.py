@@ -20,6 +20,8 @@ import yaml
 
 import dprelease
 
+pytestmark = pytest.mark.usefixtures("replayed_noise")
+
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "examples"
 QUESTIONS: list[dict[str, Any]] = yaml.safe_load((HERE / "questions.yaml").read_text())

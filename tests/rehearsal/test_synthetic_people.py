@@ -251,6 +251,7 @@ def test_invalid_rehearsal_declarations_are_refused(spec: dict[str, Any], found:
     assert found in caught.value.cause
 
 
+@pytest.mark.usefixtures("replayed_noise")
 def test_example_is_rehearsed_without_its_data(tmp_path: Path) -> None:
     """27,253 invented persons of the NIST excerpt's schema, with the excerpt nowhere in reach."""
     example = Path(dprelease.__file__).parents[1] / "examples/nist_acs"

@@ -97,6 +97,7 @@ def test_types_dates_and_codes_of_a_workbook(tmp_path: Path) -> None:
     assert (other["source"]["header"], other["columns"]) == ("born", schema["columns"])
 
 
+@pytest.mark.usefixtures("replayed_noise")
 @pytest.mark.parametrize("unit", [False, True])
 def test_sketched_release_runs(unit: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With paths relative to the files that name them; with ids, the limits are filled in."""
