@@ -121,14 +121,14 @@ INSTEAD: dict[str, str] = {
     "design_error regression": "call it on df.dp, with the keys as `by`",
     "any all": "call sum or mean of a boolean column",
     "pivot pivot_table": "call crosstab, or agg with several keys, and pivot the answer",
-    "skew kurt kurtosis prod product": (
-        "its noise has no limit; call std, quantile or histogram, which describe a distribution too"
-    ),
+    "skew kurt kurtosis prod product": "its noise has no limit; call std, quantile or histogram, "
+    "which describe a distribution too",
+    "resample": "call sql, as in SELECT date_trunc('month', day) AS m, COUNT(*) FROM t GROUP BY m",
     "sem": "divide the answer of std by the root of the answer of size",
     "head tail first last nth sample iloc iat at xs": ON_ROWS.format("count rows, or call unique"),
     "idxmax idxmin nlargest nsmallest rank": ON_ROWS.format("call quantile, max, min or mode"),
     "dtypes columns info": "read the table schema, which declares them",
-    "cumsum cumprod cummax cummin diff shift pct_change rolling expanding ewm resample sort "
+    "cumsum cumprod cummax cummin diff shift pct_change rolling expanding ewm sort "
     "sort_values sort_index rename reset_index set_index round unstack stack melt join merge plot "
     "hist boxplot to_csv to_excel to_parquet write_csv write_parquet to_pandas to_dict": ON_ANSWER,
 }

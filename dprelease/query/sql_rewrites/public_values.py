@@ -78,15 +78,21 @@ def _row_queries(select: exp.Select) -> Iterator[exp.Expr]:
 
 
 def _keys(select: exp.Select) -> list[exp.Expr]:
-    """Return the items of the SELECT list that GROUP BY names, by their alias or position."""
+    """Return the items of the SELECT list that are keys, also by their alias or position."""
     group = select.args.get("group")
-    listed = [] if group is None else [one.name for one in group.expressions]
-    is_all = group is not None and group.args.get("all")
+    if group is None:
+        return []
+    names = [one.name for one in group.expressions]
     return [
         item
         for place, item in enumerate(select.expressions, 1)
-        if (item.alias in listed or str(place) in listed or is_all)
-        and next(own_aggregates(item), None) is None
+        if next(own_aggregates(item), None) is None
+        and (
+            group.args.get("all")
+            or item.alias in names
+            or str(place) in names
+            or item.unalias() in group.expressions
+        )
     ]
 
 
