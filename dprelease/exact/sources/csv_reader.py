@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from dprelease.errors import DataError
+from dprelease.errors import DataError, State
 from dprelease.exact.reading.line_selection import LineSelection, common_width, first_bytes
 from dprelease.exact.reading.plain import NO_ARCHIVE, TextDecoding, open_file
 from dprelease.exact.reading.sources import (
@@ -391,7 +391,7 @@ def _width_error(declared: Declared, file: str, width: int, other: int) -> DataE
         "with a name for each field if the header lacks one, or another `header`, `delimiter` or "
         "`quote`"
     )
-    return unreadable_error(declared, reason, way)
+    return unreadable_error(declared, reason, way, State.READ)
 
 
 READER = CsvReader()
