@@ -98,6 +98,13 @@ def _path_text(
     return os.path.relpath(source or described.parent / (table.source or ""), folder)
 
 
+LINES_NOTE = (
+    "  # A dictionary says nothing about lines: declare `encoding` if the file is not UTF-8, and",
+    "  # `skip`, `comment`, `until` or `footer` if some of its lines are no rows.",
+)
+"""The comment on a text of fixed width, whose lines in another encoding would be left out."""
+
+
 def _source_lines(table: DescribedTable, path: str | None) -> list[str]:
     """Return the lines about the source: its path, and how its values are written."""
     options = [f"  {key}: {_option_text(value)}" for key, value in table.options.items()]
@@ -106,7 +113,8 @@ def _source_lines(table: DescribedTable, path: str | None) -> list[str]:
         return ["# source: FILL IN, the path of the rows, relative to this file", *known]
     if not options:
         return [f"source: {yaml_text(path)}"]
-    return ["source:", f"  path: {yaml_text(path)}", *options]
+    notes = LINES_NOTE if "columns" in table.options and "encoding" not in table.options else ()
+    return ["source:", f"  path: {yaml_text(path)}", *options, *notes]
 
 
 def _option_text(value: OptionValue) -> str:

@@ -377,6 +377,7 @@ def test_data_dictionaries_have_the_places_of_columns(written: str, tmp_path: Pa
     (tmp_path / "rows.txt").write_text("001m\n002f\n003f\n")
     text = translate_description(tmp_path / "places.csv", tmp_path / "rows.txt", folder=tmp_path)
     (tmp_path / "t.yaml").write_text(text)
+    assert "declare `encoding`" in text
     declared = read_table(tmp_path / "t.yaml")
     assert declared.table.name == "rows"
     assert declared.table.columns["person"].type in ("integer", "number")
