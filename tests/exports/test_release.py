@@ -256,7 +256,7 @@ def test_failed_format_leaves_nothing(
 
 REFUSED = {
     "formats: [cvs]\n": ("DP-EXPORT-001", "formats[0]"),
-    "formats: [csv, xlsx]\n": ("DP-EXPORT-001", "formats[1]"),
+    "formats: [csv, sas]\n": ("DP-EXPORT-001", "formats[1]"),
     "formats: csv\nwide: [colour]\n": ("DP-EXPORT-005", "wide"),
     "formats: csv\nwide: born_day\n": ("DP-EXPORT-005", "wide"),
 }
