@@ -444,8 +444,10 @@ def test_identity_of_frames_does_not_depend_on_odd_cells(stored: str, odd: str, 
         if where == "column":
             return pd.DataFrame({"v": column})
         texts = {"v": ["a"] * len(column)}
-        array = column.array
-        index = pd.Index(array, dtype=object) if stored == "objects" else pd.Index(array)
+        if stored == "objects":  # pandas 3.0.0 compares the cells of `column.array` with themselves
+            index = pd.Index(column.to_numpy(), dtype=object)
+        else:
+            index = pd.Index(column.array)
         if where == "level" and stored == "objects":
             codes = [list(range(len(column)))]
             index = pd.MultiIndex([index], codes, verify_integrity=False)

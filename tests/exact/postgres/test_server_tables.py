@@ -256,7 +256,7 @@ RELATIONS: dict[str, tuple[list[str], str]] = {
         ],
         "DP-DATA-024.*policies",
     ),
-    "no right to read it": (["CREATE TABLE {} (n int)"], "DP-DATA-024.*may not read"),
+    "no right to read it": (["CREATE TABLE {} (n int)"], "DP-DATA-024.*permission"),
     "columns that differ by case": (
         ['CREATE TABLE {} (n int, "N" int)', "GRANT SELECT ON {} TO reader"],
         "DP-DATA-003",
