@@ -91,6 +91,7 @@ def _write_dataset(cube: Cube, release: PublishedRelease, file: TextIO) -> None:
     """Write a dataset piece by piece: metadata, then values, then statuses."""
     categories = cube.categories(release)
     head = _dataset_head(cube, categories, release.metadata)
+    # Values follow one after the other: a whole dataset might not fit the memory.
     text = json.dumps(head, indent=2, ensure_ascii=False, allow_nan=False)
     file.write(text.removesuffix("\n}"))
     total = math.prod(head["size"])
@@ -120,6 +121,7 @@ def _dataset_head(
         key.name: _key_dimension(key, categories[key.name], metadata) for key in table.keys
     }
     metric = METRIC
+    # A key may have the name of the metric.
     while metric in dimensions:
         metric += "_"
     dimensions[metric] = _metric_dimension(cube, metadata)
@@ -209,6 +211,7 @@ def _key_dimension(
     key: ColumnMetadata, values: Iterable[Any], metadata: Metadata
 ) -> dict[str, Any]:
     """Return the dimension of a key: its label, its values and their labels."""
+    # Categories of JSON-stat are texts, whatever the type of the key is.
     codes = [code_text(value) for value in values]
     labels = {} if key.codes is None else key.codes.labels
 

@@ -61,6 +61,7 @@ def write_observations(release: PublishedRelease, cube: Cube, flow: str, path: P
         file.write(_csv_line(["STRUCTURE", "STRUCTURE_ID", "ACTION", *rows.header]))
         start = "".join(quote_field(text) + "," for text in fixed)
         for batch in release.batches(cube.table, rows.columns):
+            # In slices, because texts of cells need far more memory than their columns.
             for first in range(0, batch.num_rows, CELLS):
                 file.writelines(start + line for line in rows.lines(batch.slice(first, CELLS)))
 

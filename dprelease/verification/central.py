@@ -46,7 +46,7 @@ from dprelease.verification.recorded_noise import (
     certify_claims,
     is_declared_noise,
     is_recorded_choice,
-    recorded_law,
+    recorded_mechanism,
 )
 from dprelease.verification.report import Report, Rows, is_published_table, resolve_declaration
 
@@ -207,7 +207,7 @@ def recorded_columns(
             columns.append(PlannedColumn(query, measurement, INVARIANT_MECHANISM, INVARIANT_ORIGIN))
             continue
         held = next(records)
-        mechanism = None if held is None else recorded_law(held, registry.mechanism_of_event)
+        mechanism = None if held is None else recorded_mechanism(held, registry.mechanism_of_event)
         if held is None or mechanism is None or not is_declared_noise(mechanism, measurement):
             name = {"query": query.name, "column": measurement.name}
             report.add_finding("DP-VERIFY-007", "measurements", what="mechanism", **name)

@@ -96,10 +96,12 @@ def _check_export(
         return
     here = versions_of(export)
     if here.keys() != held.packages.keys():
-        problem = f"the format {export.name} is not made by those packages"
+        problem = f"the format {export.name} is made by other packages"
         report.add_finding("DP-VERIFY-022", key, problem=problem)
         return
     try:
+        # Each export sees only the formats before it, as in the run, because it may list their
+        # files.
         files = export.write(release, folder)
         other = here != held.packages
         _compare_files(report, export, held, key, files, folder, other_versions=other)
@@ -128,10 +130,11 @@ def _compare_files(
 
     name = export.name
     if files != [file.name for file in held.files]:
-        problem = f"the files of {name} are not those that it has"
+        problem = f"the format {name} has other files"
         report.add_finding("DP-VERIFY-022", key, problem=problem)
         return
     differ = [file.name for file in held.files if sha256_of(folder / file.name) != file.sha256]
+    # Other versions of a package may write other bytes for the same content.
     if differ and other_versions and not isinstance(export, PackagedExport):
         report.notes.append(
             f"the files of the format {name} were not compared: other versions of its packages "

@@ -30,7 +30,7 @@ from dprelease.verification.recorded_noise import (
     certify_claims,
     is_declared_noise,
     is_recorded_choice,
-    recorded_law,
+    recorded_mechanism,
 )
 from dprelease.verification.report import Report, is_published_table, resolve_declaration
 
@@ -133,7 +133,9 @@ def _recorded_columns(
         match_measurements(report, measurements, [(p.name, c.name) for p, c in wanted]),
         strict=True,
     ):
-        mechanism = None if held is None else recorded_law(held, registry.record_mechanism_of_event)
+        mechanism = (
+            None if held is None else recorded_mechanism(held, registry.record_mechanism_of_event)
+        )
         name = {"query": part.name, "column": column.name}
         if held is None or mechanism is None or not _is_declared(mechanism, column):
             report.add_finding("DP-VERIFY-007", "measurements", what="mechanism", **name)

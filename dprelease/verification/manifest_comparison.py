@@ -41,7 +41,7 @@ than the result here is equally valid: both are bounds, and their safety margins
 TEXTS = frozenset({"epsilon", "pure_epsilon", "rho", "rho_delta"})
 """Keys of manifests with a cost, which is a float written as a text."""
 
-PRICES = frozenset({"guarantee", "privacy_parameters", "trust"})
+COSTS = frozenset({"guarantee", "privacy_parameters", "trust"})
 """Parts of a manifest that contain privacy costs."""
 
 
@@ -59,6 +59,7 @@ def match_measurements(
     recorded = {(held.query, held.column): held for held in measurements}
     if len(recorded) != len(measurements):
         report.add_finding("DP-VERIFY-002", "measurements", problem="a column is recorded twice")
+    # Both directions: noise that is missing, and noise of a column that is not declared.
     for query, column in sorted(recorded.keys() ^ {*wanted}):
         report.add_finding(
             "DP-VERIFY-007", "measurements", what="noise", query=query, column=column
@@ -117,6 +118,7 @@ def recompute_guarantee(
 def _minus_rounding(guarantee: Guarantee) -> Guarantee:
     """Return a guarantee minus the rounding differences between machines."""
     rho = None if guarantee.rho is None else guarantee.rho * (1.0 - ROUNDING)
+    # Otherwise an honest release could be over its budget by the last bits of another processor.
     return replace(guarantee, epsilon=guarantee.epsilon * (1.0 - ROUNDING), rho=rho)
 
 
@@ -128,8 +130,10 @@ def check_rebuilt(report: Report, record: ReleaseManifest, wanted: ReleaseManife
     """
     held, rebuilt = record.to_json(), wanted.to_json()
     reported_keys = {finding.place.key for finding in report.findings}
+    # Another version of the tool may verify a release, and the digest is checked when it is read.
     for name in sorted({*held, *rebuilt} - {"tool", "digest"}):
         for path in differences(held.get(name), rebuilt.get(name), name):
+            # A difference inside of a part with a finding says nothing new.
             if not any(path.startswith(key) for key in reported_keys if key):
                 _add_difference(report, record, rebuilt, path)
     report.checked.append("all its statements follow from the declaration and the recorded noise")
@@ -180,7 +184,7 @@ def _add_difference(
     part = path.split(".")[0].split("[")[0]
     if part == "files":
         report.add_finding("DP-VERIFY-006", path, name=_item_name(rebuilt, path, "name"))
-    elif part in PRICES:
+    elif part in COSTS:
         epsilon = report.guarantee.epsilon if report.guarantee else "nothing"
         report.add_finding(
             "DP-VERIFY-008", path, found=repr(epsilon), recorded=_recorded_epsilon(record)
@@ -191,7 +195,7 @@ def _add_difference(
         report.add_finding("DP-VERIFY-007", path, what=what, query=query, column=column)
     else:
         report.add_finding(
-            "DP-VERIFY-002", path, problem=f"`{path}` is not what follows from the rest"
+            "DP-VERIFY-002", path, problem=f"`{path}` differs from what the rest implies"
         )
 
 

@@ -33,7 +33,7 @@ from dprelease.verification.recorded_noise import (
     certify_claims,
     is_declared_noise,
     is_recorded_choice,
-    recorded_law,
+    recorded_mechanism,
 )
 from dprelease.verification.report import (
     Report,
@@ -195,7 +195,7 @@ def _recorded_share(
     query: Query, measurement: Measurement, held: manifest.ShareRecord
 ) -> ShareColumn | None:
     """Return a measurement with its recorded noise; None if the release declares other noise."""
-    mechanism, refined = recorded_law(held, registry.mechanism_of_event), held.refined
+    mechanism, refined = recorded_mechanism(held, registry.mechanism_of_event), held.refined
     power = 0 < refined <= MOST_REFINED and refined & (refined - 1) == 0
     if not isinstance(mechanism, SymmetricAlphaStable) or not power:
         return None

@@ -18,7 +18,7 @@ from dprelease.query.measurement import Measurement
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 from dprelease.verification.report import Report
 
-Law = TypeVar("Law", bound=Randomizer)
+AnyRandomizer = TypeVar("AnyRandomizer", bound=Randomizer)
 
 CHOSEN_SHAPE = "declared; its parameters: least expected error"
 WORDS = frozenset(
@@ -30,10 +30,12 @@ WORDS = frozenset(
 NUMBER = re.compile(r"[+-]?([0-9.]{1,320}|inf)(e[+-]?[0-9]{1,3})?%?|%")
 
 
-def recorded_law(held: NoiseRecord, law_of: Callable[[Event], Law]) -> Law | None:
+def recorded_mechanism(
+    held: NoiseRecord, mechanism_of: Callable[[Event], AnyRandomizer]
+) -> AnyRandomizer | None:
     """Return the noise mechanism of a recorded measurement; None for an invalid record."""
     try:
-        return law_of(held.event)
+        return mechanism_of(held.event)
     except DpReleaseError:
         return None
 

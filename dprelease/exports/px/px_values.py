@@ -113,6 +113,7 @@ def unique_texts(texts: Iterable[str]) -> list[str]:
     for text in texts:
         whole = clean_text(text)[:TEXT].strip() or "-"
         name, number = whole, 1
+        # The format knows values by their texts, so that equal labels would be one value.
         while name in taken:
             number += 1
             ending = f" ({number})"
@@ -128,6 +129,7 @@ def clean_text(text: str) -> str:
 
 def plain_number(text: str) -> str:
     """Return a number without exponent."""
+    # The format has no exponents.
     return f"{Decimal(text):f}" if "e" in text else text
 
 
@@ -143,6 +145,7 @@ def _in_parentheses(names: Iterable[str]) -> str:
 def language_codes(languages: Sequence[str]) -> list[str]:
     """Return codes of languages: of two or three letters, or the whole tags if these differ."""
     short = [tag.partition("-")[0].lower() for tag in languages]
+    # Two languages with equal short codes, such as pt and pt-BR, need their whole tags.
     codes = short if len(set(short)) == len(short) else languages
     return [ENGLISH if code == UNDETERMINED else code for code in codes]
 
@@ -225,6 +228,7 @@ def cells_of(
     observations = cube.observations(release, categories)
     # One iterator, repeated: each step takes as many observations as a row has.
     for row in zip(*[observations] * len(columns), strict=True):
+        # A cube lists all cells, also those between two rows of the table.
         yield from (f'"{NO_ROW}"' for _ in range(at, row[0].place))
         reasons = {
             column.of: one.status
