@@ -30,6 +30,7 @@ from dprelease.planning.federated_plan import (
 )
 from dprelease.query.resolve import Query
 from dprelease.rehearsal.error_summary import summarize_errors
+from dprelease.rehearsal.party_stand_ins import split_among_parties
 from dprelease.rehearsal.rehearsal_folder import (
     RehearsalRequest,
     rehearsal_publication,
@@ -39,7 +40,7 @@ from dprelease.rehearsal.rehearsal_folder import (
     write_marked_table,
     write_synthetic_rows,
 )
-from dprelease.rehearsal.stand_ins import StandIns, split_among_parties
+from dprelease.rehearsal.stand_ins import StandIns
 from dprelease.rehearsal.truth import truths
 from dprelease.rehearsal.truth_comparison import ColumnComparison, compare_with_truth
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE

@@ -24,8 +24,9 @@ from dprelease.documents.party_manifest import FederatedRehearsalManifest
 from dprelease.documents.rehearsal_manifest import ERRORS, FORMATS, NOTE, NOTED, ColumnErrors
 from dprelease.errors import DeclarationError, DpReleaseError
 from dprelease.query.local_records import resolve_records
+from dprelease.rehearsal.party_stand_ins import party_of_unit
 from dprelease.rehearsal.rehearse import Rehearsal, write_rehearsal
-from dprelease.rehearsal.stand_ins import StandIns, party_of_unit
+from dprelease.rehearsal.stand_ins import StandIns
 from dprelease.schema.load import read_declaration
 from dprelease.tables import formats
 from dprelease.verification.manifest_comparison import FORMS, read_any_manifest, read_manifest_as
