@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dprelease.cli.reporting import AsJson, Commands, Wide, print_result, report_failures
+from dprelease.cli.reporting import (
+    AsJson,
+    Commands,
+    Wide,
+    print_result,
+    print_text,
+    report_failures,
+)
 from dprelease.cli.texts.frame_output import check_chart_path
 from dprelease.cli.texts.text_tables import table_text
 
 if TYPE_CHECKING:
     from dprelease.planning.auto.single_mechanism import MechanismComparison
 
-
-from typing import Literal
-
-from dprelease.cli.reporting import print_text
 
 app = Commands(help="List the mechanisms, or compare them under a budget.")
 

@@ -9,19 +9,13 @@ import typer
 
 from dprelease.cli.releases import ReleaseFile, Set
 from dprelease.cli.reporting import AsJson, Wide, print_result, progress_bar, report_failures
+from dprelease.cli.texts.frame_output import new_file
 from dprelease.cli.texts.text_tables import number_text, table_text
 from dprelease.errors.printable import one_line
 
 if TYPE_CHECKING:
-    from dprelease.documents.rehearsal_manifest import ColumnErrors, Figures
-
-
-from typing import TYPE_CHECKING
-
-from dprelease.cli.texts.frame_output import new_file
-
-if TYPE_CHECKING:
     from dprelease.documents.attack_outcome import AttackOutcome
+    from dprelease.documents.rehearsal_manifest import ColumnErrors, Figures
 
 
 REPORT = "report"

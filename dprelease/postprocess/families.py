@@ -12,7 +12,7 @@ noise), from which the step returns the list of outputs; then the noisy integers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -29,15 +29,12 @@ from dprelease.query.grouping.group_keys import Key, KeySpace
 from dprelease.query.measurement import Measurement, Role
 from dprelease.query.quality import Codes
 from dprelease.query.resolve import Query
+from dprelease.schema.release import QuerySpec
 from dprelease.system.prefetch import Spread, in_threads
 
 if TYPE_CHECKING:
     from dprelease.schema.document_part import Part
 
-
-from collections.abc import Iterable
-
-from dprelease.schema.release import QuerySpec
 
 MEASURED = "measurements"
 """The folder of noisy integers inside the folder of the release."""

@@ -6,6 +6,7 @@ For this reason uniform numbers have only 53 random bits, and floats may be roun
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dprelease.numerics.entropy import BitSource
 from dprelease.numerics.lattice import Flags, Floats, Integers
 from dprelease.schema.columns import (
     BooleanColumn,
@@ -31,10 +33,6 @@ from dprelease.schema.rehearsal_spec import RehearsalSpec
 if TYPE_CHECKING:
     import pyarrow as pa
 
-
-import math
-
-from dprelease.numerics.entropy import BitSource
 
 AT_A_BOUND = 0.02
 """The share of numbers that equal the lower bound, and the share that equal the upper bound."""

@@ -2,44 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dprelease.numerics.lattice import Integers
+from dprelease.numerics.rounding import exact
+from dprelease.query.expressions.computed_order import with_input_columns
+from dprelease.query.resolve import Query
 from dprelease.rehearsal.column_values import ColumnGenerator, Draws, Literals, parent_areas_first
 from dprelease.schema.columns import (
     BooleanColumn,
     CategoryColumn,
     Column,
+    CutColumn,
     DateColumn,
     IntegerColumn,
+    expression_of,
     is_stored,
 )
+from dprelease.schema.load import Declaration
 from dprelease.schema.rehearsal_spec import RehearsalSpec
 from dprelease.schema.table import Table
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
-import itertools
-import re
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from datetime import date
-from typing import TYPE_CHECKING
-
-from dprelease.numerics.rounding import exact
-from dprelease.query.expressions.computed_order import with_input_columns
-from dprelease.query.resolve import Query
-from dprelease.schema.columns import (
-    CutColumn,
-    expression_of,
-)
-from dprelease.schema.load import Declaration
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dprelease.documents.rehearsal_manifest import TRUTH, ColumnErrors, Figures, errors_in
-from dprelease.errors import DeclarationError, UsageError
-from dprelease.errors.argument_types import checked_arguments
-from dprelease.errors.local_paths import check_paths
-from dprelease.release.api import Release, read_release
-from dprelease.schema.load import Declaration
-from dprelease.schema.model import shorten
-from dprelease.schema.rehearsal_spec import MOST_ROWS
-from dprelease.tables import formats
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-from collections.abc import Callable
-
 from dprelease.documents import manifest
 from dprelease.documents.file_records import FileDigest
-from dprelease.documents.rehearsal_manifest import ERRORS, rehearsal_record
+from dprelease.documents.rehearsal_manifest import (
+    ERRORS,
+    TRUTH,
+    ColumnErrors,
+    Figures,
+    errors_in,
+    rehearsal_record,
+)
 from dprelease.documents.release_metadata import metadata_of
-from dprelease.errors import RunState
+from dprelease.errors import DeclarationError, RunState, UsageError
+from dprelease.errors.argument_types import checked_arguments
+from dprelease.errors.local_paths import check_paths
 from dprelease.numerics.entropy import BitSource, Entropy
 from dprelease.planning.kinds import FEDERATED, LOCAL, kind_of
 from dprelease.planning.plan import Plan
@@ -51,8 +44,17 @@ from dprelease.rehearsal.truth_comparison import (
     compare_with_truth,
     published_tables,
 )
+from dprelease.release.api import Release, read_release
 from dprelease.release.disk import max_bytes
 from dprelease.release.runs.family_run import write_family_tables
+from dprelease.schema.load import Declaration
+from dprelease.schema.model import shorten
+from dprelease.schema.rehearsal_spec import MOST_ROWS
+from dprelease.tables import formats
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 # Read the options of a rehearsal: the number of rows of tables, and public stand-in files.
 

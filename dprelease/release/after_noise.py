@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sqlglot import exp
 
+from dprelease.documents.column_metadata import value_labels
 from dprelease.errors import DpReleaseError, Place
 from dprelease.exact.engines import frame_of, refuse_frame_about_people
 from dprelease.exact.post_view import run_statement, to_pandas
 from dprelease.exact.settings import DEFAULT_SETTINGS, Settings
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.lattice import Floats
+from dprelease.planning.bounded_words import contribution_limits_texts, measured_value_text
 from dprelease.planning.plan import Plan
 from dprelease.postprocess.formula_intervals import FormulaInterval
 from dprelease.query.measurement import OutputColumn
@@ -31,7 +33,9 @@ from dprelease.query.resolve import Query
 from dprelease.query.select import PrivateCore
 from dprelease.query.sql_rewrites.unanswerable import refuse
 from dprelease.query.view import public_table_formulas
+from dprelease.schema.columns import Column, CutColumn
 from dprelease.schema.load import Declared
+from dprelease.schema.localized_text import LocalizedText
 from dprelease.tables.arrays import float_array
 from dprelease.tables.key_columns import PublicKeys
 from dprelease.tables.published_columns import as_floats
@@ -40,18 +44,6 @@ from dprelease.tables.published_tables import trial_table
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
-
-
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
-
-from dprelease.documents.column_metadata import value_labels
-from dprelease.planning.bounded_words import contribution_limits_texts, measured_value_text
-from dprelease.schema.columns import Column, CutColumn
-from dprelease.schema.localized_text import LocalizedText
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 Tables = Mapping[str, "pa.Table"]

@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from dprelease.errors import DeclarationError, DpReleaseError, Findings, OutputError
 from dprelease.errors.argument_types import checked_arguments, checked_methods
+from dprelease.errors.error_tree import EXIT_UNEXPECTED
 from dprelease.errors.local_paths import check_paths
+from dprelease.planning.declaration_findings import single_errors
 from dprelease.planning.plan import Plan
 from dprelease.planning.prepare import prepare
+from dprelease.release.check_result import CheckResult
 from dprelease.release.kinds import plan_release
-from dprelease.schema.load import Declaration
+from dprelease.release.run_result import RunResult
+from dprelease.schema.load import Declaration, is_table_schema, read_table
 from dprelease.schema.typed import ReleaseMapping
 from dprelease.schema.yaml_text.python_values import RELEASE_NAME, PythonDeclaration
 from dprelease.system.files import reason_of
@@ -25,12 +29,6 @@ if TYPE_CHECKING:
     from dprelease.release.run_result import IfPublished, RunResult
     from dprelease.signatures.keys import SigningKey
 
-
-from dprelease.errors.error_tree import EXIT_UNEXPECTED
-from dprelease.planning.declaration_findings import single_errors
-from dprelease.release.check_result import CheckResult
-from dprelease.release.run_result import RunResult
-from dprelease.schema.load import is_table_schema, read_table
 
 NO_MAPPING = (
     "a mapping in the form of a release file is needed; `read_release` reads a release file"

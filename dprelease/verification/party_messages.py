@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from dprelease.documents import party_manifest as manifest
-from dprelease.documents.encoding import sha256_of
+from dprelease.documents.encoding import NAME, sha256_of
 from dprelease.documents.metadata import TableMetadata
+from dprelease.documents.party_manifest import FederatedManifest
 from dprelease.documents.release_metadata import ReleaseMetadata
-from dprelease.errors import DpReleaseError
+from dprelease.errors import BudgetError, DpReleaseError, Place, VerificationError
+from dprelease.errors.argument_types import checked_arguments
+from dprelease.errors.local_paths import check_paths
 from dprelease.mechanisms import registry
 from dprelease.mechanisms.symmetric_alpha_stable import SymmetricAlphaStable
+from dprelease.numerics.lattice import Integers
+from dprelease.numerics.rounding import exact
 from dprelease.planning.federated_plan import (
     MOST_REFINED,
     FederatedPlan,
@@ -26,8 +32,19 @@ from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.schema.load import Declaration
 from dprelease.tables import formats
+from dprelease.tables.summed_messages import (
+    are_exact_sums,
+    margin_names,
+    sum_messages,
+    sums_in_unit,
+)
 from dprelease.verification.central import add_second_opinion
-from dprelease.verification.manifest_comparison import check_rebuilt, match_measurements
+from dprelease.verification.manifest_comparison import (
+    check_rebuilt,
+    differences,
+    match_measurements,
+    read_manifest_as,
+)
 from dprelease.verification.published_keys import has_keys, has_nulls
 from dprelease.verification.recorded_noise import (
     certify_claims,
@@ -41,32 +58,11 @@ from dprelease.verification.report import (
     rebuild_declaration,
     resolve_declaration,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
-from collections import Counter
-from typing import TYPE_CHECKING, NoReturn
-
-from dprelease.documents.encoding import NAME
-from dprelease.documents.party_manifest import FederatedManifest
-from dprelease.errors import BudgetError, Place, VerificationError
-from dprelease.errors.argument_types import checked_arguments
-from dprelease.errors.local_paths import check_paths
-from dprelease.numerics.lattice import Integers
-from dprelease.numerics.rounding import exact
-from dprelease.tables.summed_messages import (
-    are_exact_sums,
-    margin_names,
-    sum_messages,
-    sums_in_unit,
-)
-from dprelease.verification.manifest_comparison import differences, read_manifest_as
 from dprelease.verification.verify import verify
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 
 SUMS = (

@@ -2,21 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
+from dprelease.documents import party_manifest
+from dprelease.documents.file_records import FileDigest
+from dprelease.documents.local_manifest import LocalRehearsalManifest
 from dprelease.documents.manifest import RehearsalManifest
+from dprelease.documents.party_manifest import FederatedRehearsalManifest
 from dprelease.documents.rehearsal_manifest import (
     ERRORS,
+    PARTIES,
     WORDS,
     ColumnErrors,
+    PartiesRecord,
     RehearsalRecord,
     decode_errors,
     encode_errors,
 )
+from dprelease.documents.release_metadata import ReleaseMetadata
+from dprelease.errors import DpReleaseError
+from dprelease.planning.federated_plan import FederatedPlan
+from dprelease.planning.kinds import FEDERATED
+from dprelease.planning.local_plan import LocalPlan
+from dprelease.query.local_records import Records
+from dprelease.query.resolve import Query
 from dprelease.rehearsal.error_summary import summarize_errors
+from dprelease.rehearsal.record_comparison import (
+    estimates_table,
+    estimates_with_truth,
+    record_errors,
+    truth_column_names,
+    truth_files_of_records,
+)
 from dprelease.rehearsal.rehearsal_folder import synthetic_rows_file, truth_file
 from dprelease.rehearsal.rehearse import truth_files
+from dprelease.rehearsal.rehearsed_parties import (
+    message_files,
+    sum_comparisons,
+    sum_records,
+    sum_table,
+    truth_files_of_sums,
+)
 from dprelease.rehearsal.truth_comparison import (
     ColumnComparison,
     columns_to_compare,
@@ -26,50 +53,15 @@ from dprelease.rehearsal.truth_comparison import (
 from dprelease.schema.load import Declaration
 from dprelease.tables import formats
 from dprelease.verification.central import RebuiltRelease, check_central
-from dprelease.verification.manifest_comparison import differences
-from dprelease.verification.report import Report
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeVar
-
-from dprelease.documents import party_manifest
-from dprelease.documents.file_records import FileDigest
-from dprelease.documents.local_manifest import LocalRehearsalManifest
-from dprelease.documents.party_manifest import FederatedRehearsalManifest
-from dprelease.documents.rehearsal_manifest import PARTIES, PartiesRecord
-from dprelease.documents.release_metadata import ReleaseMetadata
-from dprelease.errors import DpReleaseError
-from dprelease.planning.federated_plan import FederatedPlan
-from dprelease.planning.kinds import FEDERATED
-from dprelease.planning.local_plan import LocalPlan
-from dprelease.query.local_records import Records
-from dprelease.query.resolve import Query
-from dprelease.rehearsal.record_comparison import (
-    estimates_table,
-    estimates_with_truth,
-    record_errors,
-    truth_column_names,
-    truth_files_of_records,
-)
-from dprelease.rehearsal.rehearsed_parties import (
-    message_files,
-    sum_comparisons,
-    sum_records,
-    sum_table,
-    truth_files_of_sums,
-)
 from dprelease.verification.local_release import check_local
-from dprelease.verification.manifest_comparison import check_rebuilt
+from dprelease.verification.manifest_comparison import check_rebuilt, differences
 from dprelease.verification.party_messages import (
     check_trust,
     federated_plan,
     is_message,
 )
 from dprelease.verification.report import (
+    Report,
     is_published_table,
     rebuild_declaration,
     resolve_declaration,

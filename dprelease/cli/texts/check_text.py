@@ -7,23 +7,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dprelease.cli.texts.text_tables import table_text
 from dprelease.errors import DataError, DeclarationError, DpReleaseError, Findings, LedgerError
 from dprelease.errors.printable import count_text, one_line
-
-if TYPE_CHECKING:
-    from dprelease.planning.plan import Plan
-    from dprelease.query.resolve import Query
-    from dprelease.release.check_result import CheckResult
-    from dprelease.schema.load import Declaration
-
-
-from typing import TYPE_CHECKING
-
-from dprelease.cli.texts.text_tables import table_text
 from dprelease.privacy.guarantee import INVARIANTS_SENTENCE
 
 if TYPE_CHECKING:
+    from dprelease.planning.plan import Plan
     from dprelease.privacy.guarantee import Guarantee
+    from dprelease.query.resolve import Query
+    from dprelease.release.check_result import CheckResult
+    from dprelease.schema.load import Declaration
     from dprelease.verification.certificate.verdicts import Certificate, CertifiedClaim
     from dprelease.verification.report import Report
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,14 +19,6 @@ if TYPE_CHECKING:
     from dprelease.query.scan_planning import Joint
     from dprelease.schema.load import Declaration
     from dprelease.schema.release import ReleaseSpec
-
-
-from collections import Counter
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from dprelease.planning.plan import Plan
-    from dprelease.schema.load import Declaration
 
 
 NUMBERS = ("areas", "cells", "measured", "one table", "estimate", "largest", "margin")

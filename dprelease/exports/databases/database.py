@@ -7,25 +7,19 @@ the names of its tables as JSON, and its manifest. Only tables that are listed t
 from __future__ import annotations
 
 import json
+import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import duckdb
 
 from dprelease.documents.metadata import ColumnMetadata, Role
 from dprelease.errors import OutputError
 from dprelease.exports.export import PublishedRelease
 from dprelease.query import quoting
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
-import sqlite3
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-import duckdb
 
 if TYPE_CHECKING:
     import pyarrow as pa

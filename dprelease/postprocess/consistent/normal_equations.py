@@ -14,37 +14,31 @@ latter. The remainder after projecting out such functions is 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dprelease.consistency.algebra import Table
+from dprelease.consistency.algebra import Table, subtables
+from dprelease.consistency.standard_errors import rounding_error
+from dprelease.consistency.variances import Variances
 from dprelease.numerics.lattice import Floats, Integers
 from dprelease.numerics.rounding import decimal_digits
 from dprelease.postprocess.consistent.family_columns import FamilyColumn
 from dprelease.postprocess.consistent.family_shape import PlacedTable, Shape
+from dprelease.postprocess.consistent.invariants import invariant_tables
 from dprelease.postprocess.consistent.outputs import estimates_name, integer_table_name
-from dprelease.postprocess.consistent.reading import Slices
+from dprelease.postprocess.consistent.reading import MeasuredColumn, Slices
 from dprelease.postprocess.consistent.values import is_dense
 from dprelease.query.grouping.group_keys import Key, KeySpace
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-
-import math
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-
-from dprelease.consistency.algebra import subtables
-from dprelease.consistency.standard_errors import rounding_error
-from dprelease.consistency.variances import Variances
-from dprelease.postprocess.consistent.invariants import invariant_tables
-from dprelease.postprocess.consistent.reading import MeasuredColumn
 
 Files = Mapping[str, Callable[[], Iterator[Any]]]
 

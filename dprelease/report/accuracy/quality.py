@@ -12,22 +12,19 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from markupsafe import Markup
 
-from dprelease.documents.metadata import ColumnMetadata, Role, TableMetadata
+from dprelease.documents.metadata import ROWS_UNIT, ColumnMetadata, Role, TableMetadata
 from dprelease.numerics.lattice import Floats, Integers
+from dprelease.query.quality import BLANKS, CODES, SIGNS
 from dprelease.report.facts import ErrorBeforeRun, Facts, ReleaseFiles
+from dprelease.report.pictures import PageTable, Share, shares_of
+from dprelease.report.section_context import Context
+from dprelease.report.words import Words
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-
-from markupsafe import Markup
-
-from dprelease.documents.metadata import ROWS_UNIT
-from dprelease.query.quality import BLANKS, CODES, SIGNS
-from dprelease.report.pictures import PageTable, Share, shares_of
-from dprelease.report.section_context import Context
-from dprelease.report.words import Words
 
 CLASSES = 16
 """Number of size classes: below 10, 10 to 100, and so on; the last one has all larger values."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from markupsafe import Markup
 
 from dprelease.documents.metadata import Role, TableMetadata
-from dprelease.documents.rehearsal_manifest import TRUTH, truth_columns
+from dprelease.documents.rehearsal_manifest import TRUTH, ColumnErrors, truth_columns
 from dprelease.numerics.lattice import Floats
 from dprelease.report.accuracy.quality import (
     ColumnQuality,
@@ -20,20 +21,13 @@ from dprelease.report.accuracy.quality import (
     zeros_by_class,
 )
 from dprelease.report.facts import ReleaseFiles, Truth
+from dprelease.report.pictures import PageTable
+from dprelease.report.section_context import Context
+from dprelease.report.words import to_three_digits
 from dprelease.tables import formats
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-from typing import Any
-
-from markupsafe import Markup
-
-from dprelease.documents.rehearsal_manifest import ColumnErrors
-from dprelease.report.pictures import PageTable
-from dprelease.report.section_context import Context
-from dprelease.report.words import to_three_digits
 
 
 @dataclass(frozen=True, slots=True)

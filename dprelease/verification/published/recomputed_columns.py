@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,8 @@ import numpy as np
 
 from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomizer import Randomizer
-from dprelease.numerics.lattice import LIMIT, Flags
+from dprelease.numerics.lattice import LIMIT, Flags, Integers
+from dprelease.postprocess.finishing import post_process
 from dprelease.postprocess.quantile_order import is_quantile
 from dprelease.query.aggregates.aggregate import narrow_aggregate
 from dprelease.query.aggregates.sum import Sum
@@ -28,16 +29,6 @@ from dprelease.query.quality import CONFIDENCE, FEW_PEOPLE, UNSURE_DIVISOR
 from dprelease.query.resolve import Query
 from dprelease.tables.published_columns import published_arrays
 from dprelease.verification.published.published_quality import has_code
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from dprelease.numerics.lattice import Integers
-from dprelease.postprocess.finishing import post_process
 
 if TYPE_CHECKING:
     import pyarrow as pa
