@@ -46,19 +46,17 @@ from dprelease.release.after_noise import (
     COUNT_ROWS,
     NO_KEYS,
     DeclaredKeys,
-    PublicValues,
     answer_attributes,
     answer_of,
-    blank_public_tables,
     declared_values,
     explained,
     prepare_intervals,
-    read_public_tables,
     try_statement,
     without_declared_keys,
 )
 from dprelease.release.charging import charges_of
 from dprelease.release.ledger_forecast import charge_outlooks
+from dprelease.release.public_tables import PublicValues, blank_public_tables, read_public_tables
 from dprelease.release.question import cores_with_private_keys, without_explain
 from dprelease.schema.model import Files, relative_reader, validate
 from dprelease.schema.release import Limits, QuerySpec

@@ -32,17 +32,15 @@ from dprelease.query.sql_rewrites.unanswerable import LONGEST, refuse
 from dprelease.release.after_noise import (
     COUNT_ROWS,
     DeclaredKeys,
-    PublicValues,
     answer_attributes,
     answer_of,
-    blank_public_tables,
     explained,
     prepare_intervals,
-    read_public_tables,
     try_statement,
     without_declared_keys,
 )
 from dprelease.release.execute import answer_queries, charge_answer
+from dprelease.release.public_tables import PublicValues, blank_public_tables, read_public_tables
 from dprelease.release.run_options import with_signing_key, with_table_versions
 from dprelease.release.runs.pipeline import run
 from dprelease.schema.field_types import LARGEST
