@@ -17,7 +17,7 @@ from dprelease.planning.calibration import (
     make_accounting_input,
     solve_scales,
 )
-from dprelease.privacy.accounting import Budget, Variant
+from dprelease.privacy.budget import Budget, Variant
 from dprelease.query.measurement import Measurement
 from dprelease.query.resolve import Query
 from dprelease.schema.amounts import ShareSpec

@@ -12,7 +12,8 @@ from typing import NoReturn, TypeVar
 from dprelease.errors import BudgetError, Place
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import round_down, round_up
-from dprelease.privacy.accounting import FINE, ROUGH, Budget, Variant, pure_epsilon
+from dprelease.privacy.accounting import FINE, ROUGH, pure_epsilon
+from dprelease.privacy.budget import Budget, Variant
 from dprelease.privacy.calibrate import approximate_factor, improved_factor, least_factor
 from dprelease.privacy.priced_vector import PricedVector, priced_vector
 from dprelease.privacy.renyi import has_rho

@@ -12,7 +12,8 @@ from typing import Any
 
 from dprelease.errors import BudgetError, LedgerError, Place
 from dprelease.numerics.rounding import exact_of, plain_text, round_down, round_up
-from dprelease.privacy.accounting import Budget, Variant, epsilon_at, pure_epsilon
+from dprelease.privacy.accounting import epsilon_at, pure_epsilon
+from dprelease.privacy.budget import Budget, Variant
 from dprelease.privacy.guarantee import INVARIANTS_SENTENCE, Guarantee
 from dprelease.privacy.priced_vector import PricedVector
 from dprelease.privacy.renyi import approximate_rho_of, zcdp_epsilon

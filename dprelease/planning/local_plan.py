@@ -25,7 +25,7 @@ from dprelease.planning.guarantees import (
 from dprelease.planning.noise_requests import NoiseRequest
 from dprelease.planning.notes.warnings import LARGE_EPSILON
 from dprelease.planning.plan import Plan, PlannedColumn
-from dprelease.privacy.accounting import Budget
+from dprelease.privacy.budget import Budget
 from dprelease.privacy.guarantee import Guarantee
 from dprelease.query.local_records import RecordColumn, Records, resolve_records
 from dprelease.schema.load import Declaration

@@ -13,7 +13,7 @@ from dprelease.mechanisms.base import SymmetricMechanism
 from dprelease.mechanisms.randomizer import Randomizer
 from dprelease.numerics.rounding import exact_or_none
 from dprelease.planning.calibration import Shape, UnscaledNoise, typical_error
-from dprelease.privacy.accounting import Budget
+from dprelease.privacy.budget import Budget
 from dprelease.query.measurement import Measurement
 from dprelease.schema.column_spec import DEFAULT_CONFIDENCE
 from dprelease.schema.mechanism import AUTO

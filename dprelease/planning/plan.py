@@ -60,7 +60,7 @@ from dprelease.planning.treatments import treatment_record
 from dprelease.postprocess.derived_values import is_computed, typical_margin
 from dprelease.postprocess.families import Family, families_of
 from dprelease.postprocess.quantile_order import is_quantile
-from dprelease.privacy.accounting import Budget
+from dprelease.privacy.budget import Budget
 from dprelease.privacy.guarantee import Event, Guarantee
 from dprelease.privacy.priced_vector import PricedVector, count_equal_vectors
 from dprelease.privacy.renyi import renyi_of, rho_of

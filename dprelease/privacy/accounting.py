@@ -1,4 +1,4 @@
-"""The privacy cost of several noisy vectors together, from their losses, and the budget for it.
+"""Compute the privacy cost of several noisy vectors together, by composing their privacy losses.
 
 Convolutions of privacy-loss distributions take most of the time, so this module composes them by
 few and short convolutions.
@@ -9,16 +9,14 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Self
 
 from dprelease.numerics.rounding import round_down, round_up
 from dprelease.privacy.grid import LOSS_ERROR, Grid, move_grid, slot_grid
 from dprelease.privacy.priced_vector import PricedVector, VectorCount, count_equal_vectors
-from dprelease.privacy.renyi import approximate_rho_of, rho_of, zcdp_epsilon
+from dprelease.privacy.renyi import rho_of, zcdp_epsilon
 from dprelease.privacy.unit import Move
 
 MOST_POINTS = 2**13
@@ -308,58 +306,3 @@ def _grid_width(kinds: Sequence[VectorCount], precision: Precision) -> float:
         math.sqrt(square / coordinates) / precision.points_per_loss, precision.largest_width
     )
     return width or precision.largest_width  # a width of 0: the only finite loss is 0
-
-
-class Variant(StrEnum):
-    """Definitions of differential privacy that a budget can use."""
-
-    PURE = "pure"
-    APPROXIMATE = "approximate"
-    ZERO_CONCENTRATED = "zero_concentrated"
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """A privacy budget. Its amount is a rho for a zero-concentrated budget, else an epsilon.
-
-    `delta` is 0 for pure budgets. For a zero-concentrated budget, `delta` is the delta at which an
-    epsilon is reported. The selection of private keys may spend a part of it, but only if the
-    budget declares it (`has_declared_delta`).
-    """
-
-    variant: Variant
-    amount: Fraction
-    delta: Fraction
-    has_declared_delta: bool = True
-
-    @classmethod
-    def of(cls, *, epsilon: Fraction, delta: Fraction) -> Self:
-        """Return a budget of epsilon and delta; it is pure if delta is 0."""
-        return cls(Variant.APPROXIMATE if delta else Variant.PURE, epsilon, delta)
-
-    @property
-    def needs_pure_noise(self) -> bool:
-        """Return whether only mechanisms with a bounded loss are allowed."""
-        return self.variant is Variant.PURE
-
-    @property
-    def can_select_keys(self) -> bool:
-        """Return whether the budget has a delta that the selection of private keys can spend."""
-        return bool(self.delta) and self.has_declared_delta
-
-    @property
-    def needs_concentration(self) -> bool:
-        """Return whether mechanisms need a zero-concentrated guarantee."""
-        return self.variant is Variant.ZERO_CONCENTRATED
-
-    def cost_of(self, vectors: Sequence[PricedVector], precision: Precision = FINE) -> float:
-        """Return the privacy cost of all vectors together, rounded up; infinity if unbounded."""
-        if self.variant is Variant.ZERO_CONCENTRATED:
-            rho, delta = approximate_rho_of(vectors, rough=precision is not FINE)
-            # Not equal to it: the rest of delta is for the conversion of rho to an epsilon.
-            return rho if delta < self.delta else math.inf
-        return epsilon_at(vectors, self.delta, precision)
-
-    def with_amount(self, amount: Fraction) -> Self:
-        """Return a budget with another amount, of the same variant and with the same delta."""
-        return replace(self, amount=amount)

@@ -25,6 +25,7 @@ from dprelease.mechanisms.base import Mechanism
 from dprelease.mechanisms.randomized_response import RandomizedResponse
 from dprelease.numerics.lattice import Floats
 from dprelease.numerics.rounding import round_down
+from dprelease.privacy.budget import Variant
 from dprelease.privacy.guarantee import Event, Guarantee
 from dprelease.privacy.unit import Move, Sensitivity
 
@@ -119,7 +120,7 @@ def second_opinion(events: Sequence[Event], guarantee: Guarantee) -> Opinion:
     ]
     if guarantee.rho is not None:
         counted, claimed, price = "rho", guarantee.rho, _rho_lower_bound(parts)
-    elif guarantee.accountant == "pure":
+    elif guarantee.accountant == Variant.PURE:
         counted, claimed, price = "epsilon", guarantee.epsilon, _pure_lower_bound(parts)
     else:
         delta = round_down(guarantee.delta)

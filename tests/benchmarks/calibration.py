@@ -10,7 +10,7 @@ from dprelease.errors import Place
 from dprelease.mechanisms import registry
 from dprelease.planning.auto.single_mechanism import shapes_of
 from dprelease.planning.calibration import UnscaledNoise, solve_scales
-from dprelease.privacy.accounting import Budget
+from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Move, Sensitivity
 
 SENSITIVITY = Sensitivity(1, (Move(1, 16),))

@@ -10,7 +10,7 @@ import pytest
 from dprelease.errors import VerificationError
 from dprelease.planning.calibration import make_accounting_input
 from dprelease.planning.guarantees import Guarantee, guarantee_of
-from dprelease.privacy.accounting import Budget, Variant
+from dprelease.privacy.budget import Budget, Variant
 from dprelease.privacy.guarantee import Event
 from dprelease.privacy.unit import Move, Sensitivity
 from dprelease.schema.release import BudgetSpec

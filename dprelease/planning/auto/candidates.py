@@ -17,7 +17,7 @@ from dprelease.planning.budget_shares import Share, spend_budget
 from dprelease.planning.calibration import Factors, Shape, UnscaledNoise, make_accounting_input
 from dprelease.planning.guarantees import LedgerCost
 from dprelease.planning.noise_requests import AutoOptions, NoiseRequest
-from dprelease.privacy.accounting import Budget
+from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Move, Sensitivity
 
 FEW_CELLS = 8

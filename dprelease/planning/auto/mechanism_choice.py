@@ -26,7 +26,7 @@ from dprelease.planning.budget_shares import Share
 from dprelease.planning.calibration import Factors, UnscaledNoise
 from dprelease.planning.guarantees import LedgerCost
 from dprelease.planning.noise_requests import NoiseRequest
-from dprelease.privacy.accounting import Budget
+from dprelease.privacy.budget import Budget
 from dprelease.privacy.calibrate import parabola_minimum
 
 PROMISING_FACTOR = 1.1

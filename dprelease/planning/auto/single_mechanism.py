@@ -22,7 +22,7 @@ from dprelease.numerics.rounding import Number, finite, round_down
 from dprelease.planning.auto.candidates import delta_of_cell
 from dprelease.planning.calibration import Shape, UnscaledNoise, solve_scales, typical_error
 from dprelease.planning.guarantees import budget_of, release_budget
-from dprelease.privacy.accounting import Budget
+from dprelease.privacy.budget import Budget
 from dprelease.privacy.unit import Move, Sensitivity
 
 GOLDEN = (math.sqrt(5) - 1) / 2
