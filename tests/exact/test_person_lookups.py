@@ -497,6 +497,7 @@ def test_a_person_changes_no_rows_of_others_and_no_row_is_doubled() -> None:
     assert breaches() == 0
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize(
     ("old", "new"),
     [
