@@ -363,13 +363,16 @@ def test_releases_with_every_selection(tmp_path: Path, unit: str, has_ledger: bo
 
 
 @pytest.mark.share(0.25)
+@pytest.mark.parametrize(
+    "mechanism", ["discrete_laplace", pytest.param("auto", marks=pytest.mark.audit)]
+)
 @pytest.mark.parametrize("limit", LIMITS)
 @pytest.mark.parametrize(
     ("unit", "has_ledger"),
     thinned([one for one in UNITS if one != "row"], (True, False), together=1),
 )
 def test_releases_with_private_limits(
-    tmp_path: Path, unit: str, limit: str, has_ledger: bool
+    tmp_path: Path, unit: str, limit: str, has_ledger: bool, mechanism: str
 ) -> None:
     """Every aggregate under a limit that is chosen privately; both releases are charged."""
     world = World(tmp_path, unit, has_ledger=has_ledger)
@@ -377,7 +380,7 @@ def test_releases_with_private_limits(
     queries = {"q": query({f"c_{kind}": spec for kind, spec in SPECS.items()}, **chosen)}
     family = {"from": "people", "marginals": [["city"], []], "columns": {"n": SPECS["count"]}}
     queries["family"] = {**family, "consistent": True, **chosen}
-    published = world.run(queries)
+    published = world.run(queries, mechanism)
     record = json.loads((published / "manifest.json").read_text())
     assert {one["limit"] for one in record["limits"]["chosen"]} == {limit}
     for one in record["privacy_unit"]:
