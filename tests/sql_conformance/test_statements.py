@@ -72,5 +72,28 @@ def test_statement(
     assert "no budget was spent" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "state NOT IN (SELECT code FROM states WHERE code = 'VT')",
+        "sex = 'F' OR state NOT IN (SELECT flag FROM flags)",
+        "NOT (state NOT IN (SELECT code FROM states WHERE code = 'VT'))",
+    ],
+)
+def test_missing_value_is_never_another_one_than_undeclared_values(
+    condition: str, tmp_path: Path
+) -> None:
+    schemas, rows = write_tables(tmp_path), frames()
+    people = rows["people"]
+    people["state"] = people["state"].where(people["age"] > 40, None)
+    people.to_csv(tmp_path / "people.csv", index=False)
+    text = f"SELECT COUNT(*) AS n FROM people WHERE {condition}"
+    with duckdb.connect() as link:
+        for name, frame in rows.items():
+            link.register(name, frame)
+        expected = link.execute(text).df()
+    assert plain(dprelease.sql(text, schemas, epsilon=EPSILON)) == plain(expected)
+
+
 def test_statements_are_listed_once() -> None:
     assert len({case["sql"] for case in STATEMENTS}) == len(STATEMENTS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -48,6 +48,21 @@ def columns_read(tree: exp.Query, table: Table) -> tuple[str, ...]:
     read = tuple(name for name in table.columns if name.casefold() in names)
     # COUNT(*) names no column, but a table without columns has no rows.
     return read or tuple(table.columns)[:1]
+
+
+def refuse_hidden_tables(select: exp.Select, tables: Iterable[str], ctes: Iterable[str]) -> None:
+    """Refuse names in conditions and values of rows that mean both a table and a CTE.
+
+    `ctes`: the names of CTEs in lower case. The tables of FROM and JOIN are already replaced.
+    """
+    hidden = {name.casefold() for name in tables} & {*ctes}
+    clauses = [select.args["from_"], *(select.args.get("joins") or [])]
+    sources = {id(table) for one in clauses for table in one.this.find_all(exp.Table)}
+    for table in select.find_all(exp.Table) if hidden else ():
+        if id(table) not in sources and table.name.casefold() in hidden:
+            fix = "give the sub-query in WITH another name"
+            name = f"'{table.name}', because a table and a sub-query in WITH have this name,"
+            refuse("DP-SQL-006", name=name, nearest=fix)
 
 
 def no_rows(query: exp.Query) -> Sequence[tuple[object, ...]]:

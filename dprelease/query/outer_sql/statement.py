@@ -19,11 +19,7 @@ from dprelease.errors.suggestions import nearest
 from dprelease.query.expressions.whole import dropped_word_text, unwritten_word_text
 from dprelease.query.outer_sql.identifiers import use_declared_spelling
 from dprelease.query.outer_sql.null_safe import check_scalar_queries, replace_fallible
-from dprelease.query.outer_sql.parameters import (
-    Params,
-    insert_parameters,
-    number_parameters,
-)
+from dprelease.query.outer_sql.parameters import Params, insert_parameters, number_parameters
 from dprelease.query.outer_sql.parsing import (
     parse,
     refuse_functions_as_names,
@@ -31,7 +27,12 @@ from dprelease.query.outer_sql.parsing import (
     refuse_unknown_functions,
     write_lateral_joins,
 )
-from dprelease.query.outer_sql.public_queries import PublicRows, columns_read, no_rows
+from dprelease.query.outer_sql.public_queries import (
+    PublicRows,
+    columns_read,
+    no_rows,
+    refuse_hidden_tables,
+)
 from dprelease.query.outer_sql.strict_types import type_constants
 from dprelease.query.outer_sql.syntax import unlisted_nodes
 from dprelease.query.quality import CONFIDENCE
@@ -245,6 +246,7 @@ class _Splitter:
             what = "A join of rows about people with other rows than those of a declared table"
             fix = "join a public table or a sub-query of one, as in people JOIN (SELECT code, size "
             refuse("DP-SQL-006", name=what, nearest=f"{fix}FROM towns) AS t USING (code)")
+        refuse_hidden_tables(select, self.tables, scope)
         is_core = select.args.get("group") or select.args.get("having")
         if not is_core and next(measured_nodes_of(select), None) is None:
             if select is not self.whole or not _selects_distinct_keys(select):

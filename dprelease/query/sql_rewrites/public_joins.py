@@ -17,6 +17,7 @@ from dprelease.query.sql_rewrites.key_columns import filled
 from dprelease.query.sql_rewrites.public_values import MOST_LETTERS, is_declared, people_column
 from dprelease.query.sql_rewrites.row_sources import as_operand, conjuncts
 from dprelease.query.sql_rewrites.unanswerable import quoted, refuse
+from dprelease.schema.columns import Column
 from dprelease.schema.table import Table
 
 
@@ -127,8 +128,9 @@ def insert_joined_values(
     _write_conditions_in_where(select, tables)
     _start_with_people(select, tables)
     lookups = _lookups(select, tables)
-    for lookup in lookups:
-        _read_rows(lookup, select, tables, rows_of)
+    for place, lookup in enumerate(lookups):
+        people = people_column(_without_keys(lookup.value, lookups[:place]), select, tables)
+        _read_rows(lookup, select, people, rows_of)
     others = [join for join in select.args["joins"] if all(join is not x.join for x in lookups)]
     long = [one for one in lookups if not one.is_short]
     if len(long) + len(others) > 1 and long:
@@ -238,10 +240,21 @@ def _start_with_people(select: exp.Select, tables: Mapping[str, Table]) -> None:
         select.args["from_"].set("this", other.copy())
 
 
+def _without_keys(value: exp.Expr, known: Sequence[_Lookup]) -> exp.Expr:
+    """Return what a key of a known table equals, in place of the key; other values stay."""
+    for one in reversed(known):
+        if one.owns(value) and one.declared_name(value) == one.key:
+            value = one.value
+    return value
+
+
 def _read_rows(
-    lookup: _Lookup, select: exp.Select, tables: Mapping[str, Table], rows_of: PublicRows
+    lookup: _Lookup, select: exp.Select, people: Column | None, rows_of: PublicRows
 ) -> None:
-    """Read the columns of a joined table that a SELECT names."""
+    """Read the columns of a joined table that a SELECT names.
+
+    `people`: the column of rows about people that its key equals, if it equals one.
+    """
     on = conjuncts(lookup.join.args.get("on")) if lookup.is_left else ()
     rest = [part for part in on if part is not lookup.equality]
     for part in rest:
@@ -253,19 +266,18 @@ def _read_rows(
     query = exp.select(*(exp.column(name, lookup.alias, quoted=True) for name in lookup.names))
     query = query.from_(lookup.join.this.copy())
     query = query.where(*(part.copy() for part in rest)) if rest else query
-    lookup.rows = _matching_rows(lookup, rows_of(query), tables)
+    lookup.rows = _matching_rows(lookup, rows_of(query), people)
 
 
 def _matching_rows(
-    lookup: _Lookup, rows: Sequence[tuple[object, ...]], tables: Mapping[str, Table]
+    lookup: _Lookup, rows: Sequence[tuple[object, ...]], people: Column | None
 ) -> list[tuple[object, ...]]:
     """Return the rows that a row of people can match, and refuse a key of several rows."""
-    column = people_column(lookup.value, tables)
     found = [row for row in rows if row[0] is not None]
     if len({row[0] for row in found}) < len(found):
         reason = f"several of its rows have the same {lookup.key}, and a row would count repeatedly"
         refuse(f"The join of '{lookup.alias}'", reason, "keep one row for each key")
-    return [row for row in found if is_declared(row[0], column)]
+    return [row for row in found if is_declared(row[0], people)]
 
 
 def _own_names(select: exp.Select, join: exp.Join, tables: Mapping[str, Table]) -> dict[str, bool]:

@@ -8,6 +8,7 @@ one row about people and on public data alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -125,11 +126,16 @@ def _refuse_outer_columns(
     query: exp.Expr, known: Mapping[str, Table], tables: Mapping[str, Table]
 ) -> None:
     for column in outer_columns(query, known):
-        if not column.table and people_column(column, tables) is None:
+        if not column.table and not _is_of_people(column, tables):
             fields = unknown_column(next(iter(known.values())), column.name)
             raise QueryError("DP-WHERE-005", place=PLACE, **fields)
         reason = f"it reads {quoted(column)} of rows about people"
         refuse(query, reason, "write EXISTS with one equality, as in WHERE t.code = people.code")
+
+
+def _is_of_people(column: exp.Column, tables: Mapping[str, Table]) -> bool:
+    private = (name for table in tables.values() if not table.public for name in table.columns)
+    return column.name.casefold() in map(str.casefold, private)
 
 
 def _in_values(
@@ -141,7 +147,7 @@ def _in_values(
     if len(query.selects) != 1:
         refuse(node, "its sub-query has several columns", "compare one column")
     values = [row[0] for row in rows_of(query)]
-    found = listed(node.this, values, tables)
+    found = _listed(node, node.this, values, tables)
     if None in values:  # as in SQL, x NOT IN (..., NULL) is never true
         return exp.Paren(this=exp.Case(ifs=[exp.If(this=found, true=exp.true())]))
     return found
@@ -157,7 +163,9 @@ def _exists(
     parts = list(conjuncts(None if where is None else where.this))
     outer_parts = [one for one in parts if any(id(c) in outer for c in one.find_all(exp.Column))]
     if not outer:
-        return exp.true() if rows_of(query.limit(1)) else exp.false()
+        one = query if query.args.get("limit") else query.limit(1)
+        return exp.true() if rows_of(one) else exp.false()
+    _refuse_other_rows(query, node)
     equal = outer_parts[0] if len(outer_parts) == 1 else None
     sides = [equal.this, equal.expression] if isinstance(equal, exp.EQ) else []
     own = [
@@ -166,7 +174,7 @@ def _exists(
         if isinstance(one, exp.Column) and not any(id(c) in outer for c in one.find_all(exp.Column))
     ]
     in_where = sum(id(c) in outer for one in outer_parts for c in one.find_all(exp.Column))
-    if len(own) != 1 or in_where < len(outer) or query.args.get("group"):
+    if len(own) != 1 or in_where < len(outer):
         fix = "compare one column of the public table with rows by =, and combine it by AND"
         refuse(node, "each row would be compared in another way than by one equality", fix)
     other = next(one for one in sides if one is not own[0])
@@ -174,9 +182,34 @@ def _exists(
     rest = [one.copy() for one in parts if one is not equal]
     if rest:
         codes.set("where", exp.Where(this=exp.and_(*rest)))
-    found = listed(other, [row[0] for row in rows_of(codes)], tables)
+    found = _listed(node, other, [row[0] for row in rows_of(codes)], tables)
     present = exp.Not(this=exp.Is(this=other.copy(), expression=exp.Null()))
     return exp.Paren(this=exp.And(this=present, expression=found))
+
+
+_OF_EXISTS = ("expressions", "from_", "joins", "where", "kind", "distinct", "order", "limit")
+
+
+def _refuse_other_rows(query: exp.Expr, node: exp.Exists) -> None:
+    """Refuse a sub-query that may have a row where no row of its sources meets its conditions.
+
+    The same holds for one that may have no row where a row of its sources meets them.
+    """
+    limit = query.args.get("limit")
+    count = None if limit is None else limit.args.get("count") or limit.expression
+    is_positive = isinstance(count, exp.Literal) and re.fullmatch("0*[1-9][0-9]*", count.name)
+    options = None if limit is None else limit.args.get("limit_options")
+    others = ["percent"] if options is not None and options.args.get("percent") else []
+    others += [name for name in query.args if query.args.get(name) and name not in _OF_EXISTS]
+    others += [name for item in query.expressions for name in _names_of_rows(item)]
+    if others or not (count is None or is_positive) or not isinstance(query, exp.Select):
+        reason = "it tests more than whether the public table has a row with equal values"
+        refuse(node, reason, "write EXISTS (SELECT 1 FROM t WHERE t.code = people.code)")
+
+
+def _names_of_rows(item: exp.Expr) -> list[str]:
+    """Return the functions of an item that make one row of all, or several or none of each."""
+    return [one.key for one in (*own_aggregates(item), *item.find_all(exp.Explode, exp.Unnest))]
 
 
 def _sources_of(query: exp.Select) -> dict[str, Any]:
@@ -195,9 +228,12 @@ def _single_value(
     return exp.Paren(this=value) if isinstance(value, exp.Neg) else value
 
 
-def listed(value: exp.Expr, others: Sequence[object], tables: Mapping[str, Table]) -> exp.Expr:
-    """Return the condition that a value is one of others."""
-    column = people_column(value, tables)
+def _listed(
+    node: exp.Expr, value: exp.Expr, others: Sequence[object], tables: Mapping[str, Table]
+) -> exp.Expr:
+    """Return the condition, in place of a node, that a value is one of others."""
+    around = node.find_ancestor(exp.Select)
+    column = None if around is None else people_column(value, around, tables)
     found = [one for one in dict.fromkeys(others) if one is not None and is_declared(one, column)]
     constants = [constant(quoted(value), one) for one in found]
     if sum(len(one.sql()) + 2 for one in constants) > MOST_LETTERS:
@@ -206,15 +242,53 @@ def listed(value: exp.Expr, others: Sequence[object], tables: Mapping[str, Table
         )
         fix += "NOT IN, of another column that all its rows have"
         refuse(f"A list of values for {quoted(value)}", "it is too long for an expression", fix)
-    return exp.In(this=value.copy(), expressions=constants) if constants else exp.false()
+    if constants:
+        return exp.In(this=value.copy(), expressions=constants)
+    if all(one is None for one in others):
+        return exp.false()
+    # No row has one of the values, and a missing value is neither one of them nor another one.
+    is_missing = exp.Is(this=value.copy(), expression=exp.Null())
+    arms = [exp.If(this=exp.Not(this=is_missing), true=exp.false())]
+    return exp.Paren(this=exp.Case(ifs=arms))
 
 
-def people_column(value: exp.Expr, tables: Mapping[str, Table]) -> Column | None:
-    """Return the column of a table about people that a value is, if it is one."""
-    name = value.name.casefold() if isinstance(value, exp.Column) else ""
-    private = (table.columns for table in tables.values() if not table.public)
-    found = (column for one in private for key, column in one.items() if key.casefold() == name)
-    return next(found, None)
+def people_column(value: exp.Expr, select: exp.Expr, tables: Mapping[str, Table]) -> Column | None:
+    """Return the column of a table about people that a value in a SELECT is, if it is one.
+
+    A name without a table is that of the first table about people that has it.
+    """
+    if not isinstance(value, exp.Column):
+        return None
+    joins = select.args.get("joins") or []
+    clauses = [one for one in (select.args.get("from_"), *joins) if one is not None]
+    for source in (one.this for one in clauses):
+        is_read = value.table.casefold() in ("", source.alias_or_name.casefold())
+        if is_read and not public_tables_of(source, tables):
+            has_name, column = _column_of_source(source, value.name.casefold(), tables)
+            if has_name:
+                return column
+    return None
+
+
+def _column_of_source(
+    source: exp.Expr, name: str, tables: Mapping[str, Table]
+) -> tuple[bool, Column | None]:
+    """Return whether a source of FROM has a column of this name, and which declared one it is."""
+    if isinstance(source, exp.Table):
+        table = tables.get(source.name)
+        columns = {} if table is None else table.columns
+        found = next((one for one in columns if one.casefold() == name), None)
+        return found is not None, None if found is None else columns[found]
+    select = source.this if isinstance(source, exp.Subquery) else source
+    items = select.expressions if isinstance(select, exp.Select) else []
+    for item in items:
+        if item.alias_or_name.casefold() == name:
+            return True, people_column(item.unalias(), select, tables)
+    # A star with REPLACE or RENAME contains computed columns.
+    if not any(item.is_star and item.find(exp.Alias) is None for item in items):
+        return False, None
+    column = people_column(exp.column(name), select, tables)
+    return column is not None, column
 
 
 def is_declared(value: object, column: Column | None) -> bool:
