@@ -304,7 +304,7 @@ def _columns(select: exp.Select) -> Iterator[exp.Column]:
         if not isinstance(node, exp.Column):
             continue
         around = node.find_ancestor(exp.AggFunc, exp.Having, exp.Qualify, exp.Order)
-        is_later = around is not None and around.parent is select
+        is_later = not isinstance(around, exp.AggFunc | None) and around.parent is select
         if node.table or node.name.casefold() not in aliases or not is_later:
             yield node
 
