@@ -144,9 +144,10 @@ def _in_values(
     """Return x IN (SELECT ...) with the values of the sub-query."""
     query = node.args["query"].this
     _refuse_outer_columns(query, known, tables)
-    if len(query.selects) != 1:
+    rows = rows_of(query)
+    if len(query.selects) != 1 or any(len(row) != 1 for row in rows):  # a * may be several columns
         refuse(node, "its sub-query has several columns", "compare one column")
-    values = [row[0] for row in rows_of(query)]
+    values = [row[0] for row in rows]
     found = _listed(node, node.this, values, tables)
     if None in values:  # as in SQL, x NOT IN (..., NULL) is never true
         return exp.Paren(this=exp.Case(ifs=[exp.If(this=found, true=exp.true())]))
@@ -222,7 +223,7 @@ def _single_value(
     """Return the constant that a sub-query in the place of a value has."""
     _refuse_outer_columns(node.this, known, tables)
     rows = rows_of(node.this)
-    if len(rows) > 1 or len(node.this.selects) != 1:
+    if len(rows) > 1 or len(node.this.selects) != 1 or any(len(row) != 1 for row in rows):
         refuse(node, "it has several values", "select one value, as in SELECT MAX(x)")
     value = constant(quoted(node), rows[0][0] if rows else None)
     return exp.Paren(this=value) if isinstance(value, exp.Neg) else value
