@@ -242,9 +242,8 @@ def _connect(file: Path) -> sqlite3.Connection:
     uri = f"{file.absolute().as_uri()}?mode=ro&immutable=1"
     link = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
     try:
-        # `trusted_schema = OFF` would refuse files with indexes on JSON. No function of the schema
-        # is called in any case: `_authorize` refuses those of views, no index is used, nothing is
-        # written, and no generated column is read.
+        # `trusted_schema = OFF` would refuse files with indexes on JSON. No function is called in
+        # any case: `_authorize` refuses those of views, and no index or generated column is read.
         link.execute("PRAGMA query_only = ON")
         link.execute("PRAGMA cell_size_check = ON")
         link.text_factory = _decode_or_none
