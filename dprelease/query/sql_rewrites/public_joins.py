@@ -14,7 +14,12 @@ from sqlglot import exp
 from dprelease.query.outer_sql.parameters import constant
 from dprelease.query.outer_sql.public_queries import PublicRows, public_tables_of
 from dprelease.query.sql_rewrites.key_columns import filled
-from dprelease.query.sql_rewrites.public_values import MOST_LETTERS, is_declared, people_column
+from dprelease.query.sql_rewrites.public_values import (
+    MOST_LETTERS,
+    is_declared,
+    one_of,
+    people_column,
+)
 from dprelease.query.sql_rewrites.row_sources import as_operand, conjuncts
 from dprelease.query.sql_rewrites.unanswerable import quoted, refuse
 from dprelease.schema.columns import Column
@@ -105,7 +110,7 @@ class _Lookup:
 
     def _is_one_of(self, keys: list[object]) -> exp.Expr:
         listed = [constant(self.key, key) for key in keys]
-        return exp.In(this=self.value.copy(), expressions=listed) if keys else exp.false()
+        return one_of(self.value, listed) if keys else exp.false()
 
 
 def insert_joined_values(

@@ -244,13 +244,21 @@ def _listed(
         fix += "NOT IN, of another column that all its rows have"
         refuse(f"A list of values for {quoted(value)}", "it is too long for an expression", fix)
     if constants:
-        return exp.In(this=value.copy(), expressions=constants)
+        return one_of(value, constants)
     if all(one is None for one in others):
         return exp.false()
     # No row has one of the values, and a missing value is neither one of them nor another one.
     is_missing = exp.Is(this=value.copy(), expression=exp.Null())
     arms = [exp.If(this=exp.Not(this=is_missing), true=exp.false())]
     return exp.Paren(this=exp.Case(ifs=arms))
+
+
+def one_of(value: exp.Expr, constants: list[exp.Expr]) -> exp.Expr:
+    """Return the condition that a value is one of constants; a list has no booleans."""
+    if any(isinstance(one, exp.Boolean) for one in constants):
+        equal = (exp.EQ(this=value.copy(), expression=one) for one in constants)
+        return exp.Paren(this=exp.or_(*equal))
+    return exp.In(this=value.copy(), expressions=constants)
 
 
 def people_column(value: exp.Expr, select: exp.Expr, tables: Mapping[str, Table]) -> Column | None:
