@@ -44,10 +44,10 @@ HEADINGS = {
 }  # fmt: skip
 """The headings of what a data dictionary says, in lower case."""
 
-MISSING_LABELS = NULL_TEXTS - {""} | {
+MISSING_LABELS = NULL_TEXTS - {"", "none", "nil"} | {
     "refused", "don't know", "not stated", "no information", "weiss nicht", "weiß nicht",
 }  # fmt: skip
-"""Labels of codes for missing values, in lower case."""
+"""Labels of codes for missing values, in lower case; `none` and `nil` may mean a number, 0."""
 
 _CODE = re.compile(r"\s*([^=:]*?)\s*[=:]\s*(.*?)\s*")
 _BETWEEN_CODES = re.compile(r"[;|\n]+|,(?=[^=:,;|\n]*[=:])")

@@ -403,13 +403,16 @@ def test_data_dictionaries_have_codes_and_widths(tmp_path: Path) -> None:
 
 
 def test_data_dictionaries_have_codes_for_missing_values(tmp_path: Path) -> None:
-    """If a column has other codes, too, nobody knows whether it has a cell of unknown values."""
-    cells = "999=Unknown", "998: refused; 999: no answer", "1=m; 9=unknown", "9="
-    rows = [f'{name},number,"{cell}"' for name, cell in zip("abcd", cells, strict=True)]
+    """If a column has other codes, too, nobody knows whether it has a cell of unknown values.
+
+    None is a number, such as that of children.
+    """
+    cells = "999=Unknown", "998: refused; 999: no answer", "1=m; 9=unknown", "9=", "0=none"
+    rows = [f'{name},number,"{cell}"' for name, cell in zip("abcde", cells, strict=True)]
     (tmp_path / "d.csv").write_text("\n".join(["name,type,values", *rows]))
     columns = plain(translate_description(tmp_path / "d.csv"))["columns"]
-    missing = [columns[name].get("missing") for name in "abcd"]
-    assert missing == [["999"], ["998", "999"], None, None]
+    missing = [columns[name].get("missing") for name in "abcde"]
+    assert missing == [["999"], ["998", "999"], None, None, None]
     assert "values" not in columns["b"]
 
 
