@@ -100,7 +100,12 @@ app = application()
 def main() -> None:
     """Run the command line, which ends the process with its exit code."""
     prepare_process()
-    app()
+    try:
+        app()
+    finally:
+        # If an interrupt left code that runs from a string, as data classes do, `python -m` would
+        # end as if by SIGINT, even after the interrupt was handled: until other such code has run.
+        eval("None")
 
 
 SET_DUMPABLE = 4

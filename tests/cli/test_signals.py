@@ -372,3 +372,22 @@ def test_interrupt_during_import_has_no_traceback(module: str) -> None:
 def loading(before: str, module: str) -> subprocess.CompletedProcess[str]:
     code = WHILE_LOADING.format(before=before, module=module)
     return processes.run([sys.executable, "-c", code], text=True, capture_output=True)
+
+
+def test_a_signal_in_code_from_a_string_sets_the_exit_code_of_python_m(tmp_path: Path) -> None:
+    """Data classes run code from strings; Python itself would then end as if by SIGINT."""
+    (tmp_path / "ended.py").write_text(
+        "import sys\n"
+        "from dprelease import cli\n"
+        "from dprelease.cli import reference_commands\n"
+        "kill = 'import os, signal; os.kill(os.getpid(), signal.SIGTERM)'\n"
+        "reference_commands._mechanism_records = lambda: exec(kill)\n"
+        "sys.argv = ['dprelease', 'mechanisms']\n"
+        "cli.main()\n"
+    )
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    done = subprocess.run(
+        [sys.executable, "-m", "ended"], capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
+    assert (done.returncode, "SIGTERM" in done.stderr) == (128 + signal.SIGTERM, True)
