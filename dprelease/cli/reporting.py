@@ -135,7 +135,8 @@ def _printable_usage_errors() -> Iterator[None]:
     try:
         yield
     except USAGE_ERROR as complaint:
-        complaint.message = one_line(complaint.message)
+        # Pydantic, which checks values for typer, names its own class of error first.
+        complaint.message = one_line(complaint.message.removeprefix("Value error, "))
         raise
 
 

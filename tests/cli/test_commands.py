@@ -292,3 +292,9 @@ def test_init_does_not_overwrite_files(tmp_path: Path) -> None:
     assert there.read_text() == "mine"
     assert "DP-OUTPUT-014" in out + err
     assert "--overwrite" not in out + err
+
+
+def test_a_value_that_is_no_choice_is_named_without_the_class_of_error() -> None:
+    done = RUN.invoke(cli.app, ["schema", "tables"])
+    assert (done.exit_code, "'tables' is not one of" in done.output) == (2, True)
+    assert "Value error" not in done.output
