@@ -208,7 +208,7 @@ def _run_shell(
     as_json: bool,
 ) -> None:
     """Answer the statements of a terminal, or of standard input up to the first error."""
-    from dprelease.cli.sql_shell import Shell, run_in_terminal, statements_of
+    from dprelease.cli.sql_shell import Shell, run_in_terminal, run_lines, statements_of
     from dprelease.planning.guarantees import budget_number
     from dprelease.schema.load import read_table
 
@@ -229,9 +229,7 @@ def _run_shell(
 
     shell = Shell(tables, cost, cost_delta, limit, answer, show)
     if not is_terminal:
-        for text in statements_of(sys.stdin):
-            if not shell.run(text):
-                return
+        run_lines(shell, sys.stdin)
         return
     try:
         from dprelease.cli.sql_prompt import prompt_reader
@@ -239,7 +237,7 @@ def _run_shell(
         read = prompt_reader(tables, history)
     except ImportError:
         show("Install dprelease[shell] for history and completion.")
-        read = partial(next, statements_of(sys.stdin), "\\q")
+        read = partial(next, (text for _, text in statements_of(sys.stdin)), "\\q")
     run_in_terminal(shell, read, lambda error: typer.echo(printable(str(error)), err=True))
 
 

@@ -105,22 +105,41 @@ def label(column: Column) -> str:
     return f"{kind}, key" if kind in ("category", "boolean", "cut") else str(kind)
 
 
-def statements_of(lines: TextIO) -> Iterator[str]:
-    """Yield the statements and commands of a file; a statement ends at the end of a line with ;."""
+def statements_of(lines: TextIO) -> Iterator[tuple[int, str]]:
+    """Yield the statements and commands of a file, each with the number of its first line.
+
+    A statement ends at the end of a line with a semicolon.
+    """
     parts: list[str] = []
-    for line in lines:
+    first = 1
+    for number, line in enumerate(lines, 1):
+        first = first if parts else number
         parts.append(line)
         if is_complete("".join(parts)):
-            yield "".join(parts)
+            yield first, "".join(parts)
             parts = []
-    if "".join(parts).strip():
-        yield "".join(parts)
+    if parts:
+        yield first, "".join(parts)
 
 
 def is_complete(text: str) -> bool:
     """Return whether a text is a whole statement or command."""
     text = text.strip()
     return not text or text.endswith(";") or (text.startswith("\\") and " " not in text)
+
+
+def run_lines(shell: Shell, lines: TextIO) -> None:
+    """Run the statements of a file up to the first error, and show where it stopped.
+
+    The error's state is that of one statement, and earlier statements may have spent budget.
+    """
+    for first, text in statements_of(lines):
+        try:
+            if not shell.run(text):
+                return
+        except BaseException:  # also after Ctrl-C
+            shell.show(f"Stopped at the statement from line {first} on. {shell.budget_text()}")
+            raise
 
 
 def run_in_terminal(

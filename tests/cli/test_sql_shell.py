@@ -154,5 +154,12 @@ def test_completions(schema: Path, begin: str, word: str, meaning: str) -> None:
 
 def test_statements_end_at_semicolons() -> None:
     lines = "a;\nb\n;\n\n\\budget\n\\plan c\n;\nd"
-    found = [text.strip() for text in statements_of(io.StringIO(lines)) if text.strip()]
-    assert found == ["a;", "b\n;", "\\budget", "\\plan c\n;", "d"]
+    found = [(at, text.strip()) for at, text in statements_of(io.StringIO(lines)) if text.strip()]
+    assert found == [(1, "a;"), (2, "b\n;"), (5, "\\budget"), (6, "\\plan c\n;"), (8, "d")]
+
+
+def test_a_file_that_stops_shows_the_line_and_what_is_spent(schema: Path) -> None:
+    options = ["--schema", str(schema), "--epsilon", "1", "--total", "2"]
+    lines = f"{COUNT}\nSELECT city,\n SUM(none) FROM people GROUP BY city;\n{COUNT}"
+    result = CliRunner().invoke(cli.app, ["sql", *options], input=lines)
+    assert "line 3 on. epsilon 1 of 2 remains" in result.stderr
