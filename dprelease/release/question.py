@@ -138,7 +138,7 @@ def sql(
     check_paths(schema, ledger, key, output)
     statement, is_explained = without_explain(statement)
     state = RunState() if state is None else state
-    with state.add_state_to_errors():
+    with state.add_state_to_errors(), _errors_at_statement():
         declaration, split, keys = declaration_of_statement(
             statement, schema, epsilon=epsilon, delta=delta, neighbours=neighbours,
             mechanism=mechanism, ledger=ledger, params=params, margins=margins,
@@ -150,24 +150,23 @@ def sql(
             return _answer_of_keys(split, keys, is_explained=is_explained)
         declaration = with_signing_key(declaration, key)
         given = {} if frames is None else frames
-        with _errors_at_statement():
+        queries, plan = prepare(declaration)
+        refuse_comparisons_with_others(queries, Place("sql", None, "WHERE"))
+        public = {**blank_public_tables(declaration.tables, split), **keys.tables}
+        try_statement(queries, split, public)
+        if is_explained:
+            return explained(plan, split.public_names, keys)
+        pinned = with_table_versions(declaration, given)
+        if pinned is not declaration:  # all parts of the answer read the same versions
+            declaration = pinned
             queries, plan = prepare(declaration)
-            refuse_comparisons_with_others(queries, Place("sql", None, "WHERE"))
-            public = {**blank_public_tables(declaration.tables, split), **keys.tables}
-            try_statement(queries, split, public)
-            if is_explained:
-                return explained(plan, split.public_names, keys)
-            pinned = with_table_versions(declaration, given)
-            if pinned is not declaration:  # all parts of the answer read the same versions
-                declaration = pinned
-                queries, plan = prepare(declaration)
-            settings = Settings.of(declaration)
-            found = read_public_tables(declaration.tables, split, given, settings)
-            public = {**found, **keys.tables}
-            # Again with the public rows themselves: an error that their values cause must come
-            # before the charge.
-            try_statement(queries, split, public)
-            intervals = prepare_intervals(split, plan)
+        settings = Settings.of(declaration)
+        found = read_public_tables(declaration.tables, split, given, settings)
+        public = {**found, **keys.tables}
+        # Again with the public rows themselves: an error that their values cause must come
+        # before the charge.
+        try_statement(queries, split, public)
+        intervals = prepare_intervals(split, plan)
         if output is None:
             opening = open_engines(queries, given, declaration.spec, settings)
             noised = answer_queries(plan, opening, charge_answer(declaration, plan, state))
@@ -273,8 +272,7 @@ def declaration_of_statement(
     if ledger is not None:
         release["ledger"] = os.path.relpath(Path(ledger).absolute(), folder)
     text = yaml.safe_dump(release, sort_keys=False, allow_unicode=True)
-    with _errors_at_statement():
-        return declaration_of(text, folder / FILE), split, keys
+    return declaration_of(text, folder / FILE), split, keys
 
 
 def _public_notes(split: SplitStatement) -> str:

@@ -589,6 +589,9 @@ def test_session_charges_its_table(tmp_path: Path) -> None:
     schema.write_text(SCHEMA)
     with pytest.raises(dprelease.errors.DeclarationError, match="DP-RELEASE-011"):
         dprelease.Session(schema, epsilon=1, ledger=path)
+    with pytest.raises(dprelease.errors.DeclarationError, match="DP-RELEASE-011") as refused:
+        dprelease.sql("SELECT COUNT(*) FROM people", schema, epsilon=1, ledger=path)
+    assert refused.value.place == dprelease.errors.Place("sql", None, "ledger")  # without a file
 
 
 def test_ledger_commands(tmp_path: Path) -> None:
