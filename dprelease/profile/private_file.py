@@ -31,7 +31,7 @@ def private_file(path: Path, declaration: Declaration) -> Iterator[BinaryIO]:
         # in between.
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     except FileExistsError:
-        refused = OutputError("DP-OUTPUT-014", name=path.name)
+        refused = OutputError("DP-OUTPUT-014", name=path.name, remedy="remove the file first")
     except OSError as problem:
         reason = reason_of(problem)
         refused = OutputError("DP-OUTPUT-002", name=path.name, reason=reason, refused_by=problem)

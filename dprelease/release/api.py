@@ -264,7 +264,7 @@ def _write_new_files(
         if ".." in Path(name).parts:
             raise OutputError("DP-OUTPUT-022", name=name)
         if os.path.lexists(folder / name):
-            raise OutputError("DP-OUTPUT-014", name=name)
+            raise OutputError("DP-OUTPUT-014", name=name, remedy="remove the file first")
     reason = ""
     try:
         for name in names:

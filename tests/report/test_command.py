@@ -49,6 +49,7 @@ def test_report_is_written_next_to_the_release(folder: Path, folder_of: FolderOf
     again = run_report(folder)
     assert again.exit_code == 2
     assert "DP-OUTPUT-014" in again.output
+    assert "--overwrite" in again.output
     before = path.read_bytes()
     path.write_bytes(b"old")
     assert run_report(folder, "--overwrite").exit_code == 0

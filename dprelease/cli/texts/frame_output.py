@@ -60,7 +60,7 @@ def new_file(path: Path, *, is_confidential: bool = False) -> Iterator[BinaryIO]
                 path.chmod(0o600)
             yield file
     except FileExistsError:
-        raise OutputError("DP-OUTPUT-014", name=path.name) from None
+        raise OutputError("DP-OUTPUT-014", name=path.name, remedy="remove the file first") from None
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
         raise OutputError(
@@ -75,7 +75,7 @@ def refuse_taken_path(path: Path) -> None:
 
     refuse_inside_release(path)
     if os.path.lexists(path):
-        raise OutputError("DP-OUTPUT-014", name=path.name)
+        raise OutputError("DP-OUTPUT-014", name=path.name, remedy="remove the file first")
 
 
 def check_chart_path(path: Path) -> None:

@@ -193,7 +193,7 @@ OUTPUT: dict[str, Template] = {
     ),
     "DP-OUTPUT-014": Template(
         cause="The file '{name}' already exists and is not replaced.",
-        fix="choose another name, or remove the file first.",
+        fix="choose another name, or {remedy}.",
     ),
     "DP-OUTPUT-018": Template(
         cause="This declaration is already published in '{name}'.",

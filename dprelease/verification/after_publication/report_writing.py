@@ -76,7 +76,7 @@ def write_report(
     place = Path(folder)
     target = _report_path(place, output)
     if target.exists() and not overwrite:
-        raise OutputError("DP-OUTPUT-014", name=target.name)
+        raise OutputError("DP-OUTPUT-014", name=target.name, remedy="use --overwrite")
     page = page_of_folder(place, language=language, ledger=ledger, signers=signers)
     try:
         write_file_atomically(target, page, replace=overwrite)
@@ -97,7 +97,7 @@ def _report_path(folder: Path, output: str | Path | None) -> Path:
     whole = folder.resolve()
     target = sidecar_path(folder, ENDING) if output is None else Path(output)
     if not target.name:
-        raise OutputError("DP-OUTPUT-014", name=target)
+        raise OutputError("DP-OUTPUT-014", name=target, remedy="leave it out")
     if target.resolve().is_relative_to(whole):
         raise OutputError("DP-REPORT-004", name=target.name)
     return target
