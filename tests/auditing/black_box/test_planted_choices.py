@@ -65,7 +65,8 @@ def test_sound_choices_hold_and_too_sure_ones_are_found(name: str) -> None:
     # One row more hardly changes the probabilities of medians: 10,000 draws show no difference.
     sound = bounds_of_choices(columns, source, name, DRAWS if name == "median" else 10_000)
     assert not is_refuted(sound)
-    assert sound[0].epsilon > 0.02 * sound[0].claimed or name == "largest"
+    least = {"median": 0.02, "largest": 0}.get(name, 0.05)
+    assert sound[0].epsilon >= least * sound[0].claimed
     sure = tuple(with_scale(column, 0.1) for column in columns)
     wrong = ChoicesInCells(sure, source.cells, source.sides)
     assert is_refuted(bounds_of_choices(columns, wrong, name))
