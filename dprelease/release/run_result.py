@@ -17,7 +17,7 @@ from dprelease.documents.release_manifest import (
     ReleaseManifest,
     declaration_record,
 )
-from dprelease.errors import OutputError, RunState
+from dprelease.errors import OutputError, RunState, State
 from dprelease.errors.argument_types import checked_methods
 from dprelease.errors.error_tree import EXIT_PUBLISHED
 from dprelease.schema.load import Declaration
@@ -172,7 +172,12 @@ def publish(
     )
     try:
         check()  # before the release is planned, which takes time
-        return RunResult.of(*publish_planned(declaration, request))
+        try:
+            return RunResult.of(*publish_planned(declaration, request))
+        except OutputError as error:
+            if error.code == "DP-OUTPUT-001" and request.state.message_state is State.NOTHING:
+                check()  # again: another run may have published it in the meantime
+            raise
     except _AlreadyPublishedError as already:
         logger.info("already published in %s, nothing was read or charged", target.name)
         return already.result

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 import dprelease
 from dprelease.errors import DeclarationError, DpReleaseError, Findings, OutputError
+from dprelease.errors.error_tree import EXIT_PUBLISHED
 from dprelease.planning.declaration_findings import single_errors
 from dprelease.release import execute
 from dprelease.schema.typed import generator
@@ -447,8 +448,11 @@ def test_reprs_are_short_tables(tmp_path: Path) -> None:
         assert len(repr(one).splitlines()) < 30
 
 
-def test_if_published_skip_sees_a_run_that_ended_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("policy", "overwrite"), [("skip", True), ("skip", False), ("fail", False)]
+)
+def test_a_run_sees_that_another_one_has_published_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: Any, overwrite: bool
 ) -> None:
     """Of two runs that begin at once, the later one finds the release only under its lock."""
     path, ledger = release_with_ledger(tmp_path), tmp_path / "ledger.sqlite"
@@ -461,6 +465,11 @@ def test_if_published_skip_sees_a_run_that_ended_meanwhile(
         before_the_lock(*arguments)
 
     monkeypatch.setattr(execute, "refuse_missing_ledger", publish_meanwhile)
-    result = dprelease.run(path, if_published="skip", overwrite=True)
-    assert result == replace(others[0], published=False)
+    if policy == "skip":
+        result = dprelease.run(path, if_published=policy, overwrite=overwrite)
+        assert result == replace(others[0], published=False)
+    else:
+        with pytest.raises(OutputError, match="DP-OUTPUT-018") as refused:
+            dprelease.run(path, if_published=policy, overwrite=overwrite)
+        assert refused.value.exit_code == EXIT_PUBLISHED
     assert dprelease.read_ledger(ledger)["office/people"].releases == 1
