@@ -372,7 +372,9 @@ def _operational_error(path: Path, name: str) -> LedgerError:
     reasons = {
         "SQLITE_FULL": "the disk is full",
         "SQLITE_READONLY": "it is read-only",
-        "SQLITE_CANTOPEN": "it, or its folder, can't be opened, or too many files are open",
+        "SQLITE_CANTOPEN": "it, or its folder, can't be opened, or too many files are open"
+        if path.parent.is_dir()
+        else "its folder does not exist",
         "SQLITE_IOERR": "the disk failed",
         "SQLITE_NOMEM": "there is no more memory",
     }

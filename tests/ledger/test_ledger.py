@@ -610,6 +610,11 @@ def test_ledger_commands(tmp_path: Path) -> None:
         (["export", path], 0, '"digest"'),
         (["check", path], 0, "2 entries follow from each other"),
         (["show", str(tmp_path / "none.sqlite")], 2, "DP-LEDGER-001"),
+        (
+            ["init", str(tmp_path / "no" / "l"), "--table", "x", "--owner", "o", "--rho", "1"],
+            2,
+            "its folder does not exist",
+        ),
     ):
         done = runner.invoke(cli.app, ["ledger", *words])
         assert (done.exit_code, text in done.stdout + done.stderr) == (code, True), done.output
