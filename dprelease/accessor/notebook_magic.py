@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from functools import partial
+from functools import partial, update_wrapper
 from typing import Any
 
 import pandas as pd
@@ -18,7 +18,8 @@ EXAMPLE = "%%dpsql people, epsilon=0.5"
 
 def register(shell: Any) -> None:
     """Add `%%dpsql` to a notebook."""
-    shell.register_magic_function(partial(dpsql, shell), "cell", "dpsql")
+    magic = update_wrapper(partial(dpsql, shell), dpsql)  # `%%dpsql?` shows its docstring
+    shell.register_magic_function(magic, "cell", "dpsql")
 
 
 def dpsql(shell: Any, line: str, cell: str) -> pd.DataFrame | None:
@@ -33,7 +34,9 @@ def dpsql(shell: Any, line: str, cell: str) -> pd.DataFrame | None:
         frame: Any = None if found is None else shell.user_ns.get(found[2])
         if found is None or not hasattr(frame, "dp"):
             wanted = f"the name of a frame, as in {EXAMPLE}"
-            raise UsageError("DP-SESSION-016", name="%%dpsql", wanted=wanted, kind="line")
+            kind = "an unknown name" if frame is None else f"a {type(frame).__name__}"
+            kind = "this line" if found is None else kind
+            raise UsageError("DP-SESSION-016", name="%%dpsql", wanted=wanted, kind=kind)
         options = shell.ev(f"dict({found[3] or ''})")
         answer: pd.DataFrame = frame.dp.sql(cell.strip(), **options)
     except DpReleaseError as error:

@@ -61,3 +61,13 @@ def test_errors_have_no_traceback(
     assert code in shown
     assert "Traceback" not in shown
     assert shell.user_ns["session"].spent.epsilon == 0
+
+
+def test_the_wrong_frame_is_described_and_help_is_that_of_the_magic(
+    shell: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, kind in (("nothing", "an unknown name"), ("session", "a Session"), ("", "this line")):
+        shell.run_cell_magic("dpsql", name, COUNT)
+        assert f"not {kind}." in capsys.readouterr().err
+    magic = shell.find_cell_magic("dpsql")
+    assert "SELECT in a cell" in magic.__doc__
