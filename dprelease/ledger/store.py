@@ -8,7 +8,6 @@ triggers reject all other changes.
 
 from __future__ import annotations
 
-import errno
 import os
 import sqlite3
 import stat
@@ -33,6 +32,7 @@ from dprelease.system.files import NotRegularFile, reason_of, refuse_side_files
 from dprelease.system.forks import Maker, can_use_ledgers, parent_only
 from dprelease.system.json_text import MOST_BYTES, parse_json
 from dprelease.system.renaming import is_mounted
+from dprelease.system.resource_errors import EXHAUSTED_ERRNO
 
 if TYPE_CHECKING:
     from dprelease.signatures.keys import SigningKey
@@ -66,12 +66,6 @@ SCHEMA = (
 """All tables, indices and triggers of a ledger file, which are the same in all formats. They are
 compared with those in a file, because an additional trigger could do anything, and a trigger with
 the right name could do nothing."""
-EXHAUSTED_ERRNO = {
-    "SQLITE_FULL": errno.ENOSPC,
-    "SQLITE_IOERR": errno.EIO,
-    "SQLITE_NOMEM": errno.ENOMEM,
-}
-"""The error numbers of the operating system for SQLite's errors about exhausted resources."""
 JOURNAL_SUFFIXES = ("-journal", "-wal", "-shm")
 WRONG_SCHEMA = "its tables or triggers are not those of a ledger"
 UNREADABLE_PAGES = "its pages can't be read"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import resource
 import sqlite3
 from collections.abc import Callable
 from decimal import Decimal
@@ -19,6 +20,7 @@ import dprelease
 from dprelease import cli
 from dprelease.documents.metadata import ColumnMetadata, Metadata, Role, TableMetadata
 from dprelease.errors import DpReleaseError, OutputError
+from dprelease.errors.error_tree import EXIT_UNEXPECTED
 from dprelease.exports.databases import database
 from dprelease.exports.databases.database import DatabaseError, DuckDBFile, SQLiteFile
 from dprelease.exports.export import PublishedRelease
@@ -143,6 +145,21 @@ def test_failed_database_export_changes_nothing(
         tables = "SELECT table_name FROM duckdb_tables()"
         sql = "SELECT name FROM sqlite_master" if kind is SQLiteFile else tables
         assert rows(target, sql) == [("mine",)]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_full_disk_is_a_failure_of_the_system(tmp_path: Path, name: str) -> None:
+    folder = publish_release(tmp_path)
+    limit, largest = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, largest))
+    try:
+        with pytest.raises(OutputError, match="DP-EXPORT-011") as refused:
+            dprelease.export_to_database(folder, tmp_path / name)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, largest))
+    assert refused.value.exit_code == EXIT_UNEXPECTED
+    assert str(tmp_path) not in str(refused.value)
+    assert sorted(path.name for path in tmp_path.glob("r.*")) == []
 
 
 @pytest.mark.parametrize("name", FILES)

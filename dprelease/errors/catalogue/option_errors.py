@@ -318,8 +318,8 @@ OUTPUT: dict[str, Template] = {
     ),
     "DP-EXPORT-011": Template(
         cause="The database can't be written: {problem}.",
-        fix="use a new or existing file of DuckDB (.duckdb) or SQLite (.sqlite), or "
-        "postgresql://... without a password; nothing was changed in it.",
+        fix="put this in order, or use another new or existing file of DuckDB (.duckdb) or SQLite "
+        "(.sqlite), or postgresql://... without a password; nothing was changed in it.",
     ),
     "DP-EXPORT-012": Template(
         cause="The database already has a table '{name}', which is not replaced.",

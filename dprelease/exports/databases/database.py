@@ -20,6 +20,8 @@ from dprelease.documents.metadata import ColumnMetadata, Role
 from dprelease.errors import OutputError
 from dprelease.exports.export import PublishedRelease
 from dprelease.query import quoting
+from dprelease.system.files import reason_of
+from dprelease.system.resource_errors import system_error
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +33,9 @@ COLUMNS = ("digest", "title", "tables", "manifest")
 
 class DatabaseError(Exception):
     """The database refused a statement; the text is the reason, without credentials."""
+
+    refused_by: OSError | None = None
+    """The refusal of the system, such as a full disk, if there is one."""
 
 
 class Database(ABC):
@@ -310,4 +315,9 @@ def _refusals() -> Iterator[None]:
     try:
         yield
     except (duckdb.Error, sqlite3.Error, OSError, OverflowError) as problem:
-        raise DatabaseError(str(problem).partition("\n")[0]) from None
+        refused_by = system_error(problem)
+        # The text of DuckDB has the whole path of the file.
+        reason = reason_of(refused_by) if refused_by else str(problem).partition("\n")[0]
+        error = DatabaseError(reason)
+        error.refused_by = refused_by
+        raise error from None

@@ -278,7 +278,7 @@ def export_to_database(
     release = PublishedRelease(folder, record, metadata)
     from dprelease.exports.databases.database import DatabaseError, write_release
 
-    problem = ""
+    problem, refused_by = "", None
     try:
         with _open_database(where, schema) as target:
             manifest = canonical(record.to_json()).decode()
@@ -288,11 +288,11 @@ def export_to_database(
             refuse_changed_files(folder, record)
             target.commit()
     except DatabaseError as refused:
-        problem = str(refused)
+        problem, refused_by = str(refused), refused.refused_by
     except OSError as refused:
-        problem = reason_of(refused)
+        problem, refused_by = reason_of(refused), refused
     if problem:
-        raise OutputError("DP-EXPORT-011", problem=problem.rstrip("."))
+        raise OutputError("DP-EXPORT-011", problem=problem.rstrip("."), refused_by=refused_by)
     return DatabaseResult(tuple(tables))
 
 
@@ -309,14 +309,16 @@ def _open_database(where: str, schema: str | None) -> Iterator[Database]:
         refuse_inside_release(Path(where))
     with nullcontext() if is_server(where) else lock_target(Path(where)):
         is_new = not is_server(where) and not os.path.lexists(where)
-        target = _open(where, schema)
+        target: Database | None = None
         done = False
         try:
+            target = _open(where, schema)  # DuckDB creates the file, and may fail afterwards
             yield target
             done = True
         finally:
             with suppress(DatabaseError):
-                target.close()
+                if target is not None:
+                    target.close()
             # A file that was there before may hold other tables, and stays.
             for end in ("", ".wal", "-journal") if is_new and not done else ():
                 with suppress(OSError):
