@@ -63,6 +63,7 @@ class _Lookup:
                 one
                 for one in sides
                 if one.find(exp.Column)
+                and one.find(exp.Query) is None
                 and not any(lookup.owns(node) for lookup in unknown for node in one.walk())
             ]
             if len(keys) == len(others) == 1:
