@@ -301,18 +301,30 @@ def _own_names(select: exp.Select, join: exp.Join, tables: Mapping[str, Table]) 
 
 
 def _columns(select: exp.Select) -> Iterator[exp.Column]:
-    """Yield the columns of a SELECT, without those of its sources and of other sub-queries.
+    """Yield the columns of a SELECT, without those of its sources.
 
-    Names of the SELECT list in HAVING, QUALIFY and ORDER BY are no columns.
+    Of sub-queries in conditions and values, it has the columns that name a table around them. Names
+    of the SELECT list in HAVING, QUALIFY and ORDER BY are no columns.
     """
     aliases = {item.alias_or_name.casefold() for item in select.expressions}
     for node in select.walk(prune=lambda one: isinstance(one, exp.Query) and one is not select):
+        if isinstance(node, exp.Query) and node is not select:
+            yield from _outer_columns(node)
         if not isinstance(node, exp.Column):
             continue
         around = node.find_ancestor(exp.AggFunc, exp.Having, exp.Qualify, exp.Order)
         is_later = not isinstance(around, exp.AggFunc | None) and around.parent is select
         if node.table or node.name.casefold() not in aliases or not is_later:
             yield node
+
+
+def _outer_columns(query: exp.Query) -> Iterator[exp.Column]:
+    """Yield the columns of a sub-query, unless it is one of FROM, that name a table around it."""
+    own = {one.alias_or_name for one in query.find_all(exp.Table, exp.Subquery)}
+    is_source = isinstance(query.parent, exp.From | exp.Join)
+    for column in () if is_source else query.find_all(exp.Column):
+        if column.table and column.table not in own:
+            yield column
 
 
 def _replace(select: exp.Select, lookup: _Lookup, later: list[_Lookup]) -> None:
