@@ -28,7 +28,7 @@ settings.register_profile(
     "audit", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
-if settings.get_current_profile_name() != "audit":
+if settings.get_current_profile_name() == "dev":  # it would hide faults planted in the noise
     repeatable.install()
 
 
