@@ -1,6 +1,6 @@
 """Charge releases to a ledger, so that a run which read rows is charged exactly once.
 
-A run makes a reservation, and then records each further step; `chain.py` defines their order and
+A run makes a reservation, and then records each further step; `entries.py` defines their order and
 meaning. The process of a run holds a lock on a file next to the ledger. When no process holds the
 lock any more, the next reservation, or `recover`, settles the reservation: the charge is refunded
 if the entries show that the run read nothing, and otherwise remains. If a live run is mistaken for

@@ -130,7 +130,7 @@ def test_each_period_has_the_budget(tmp_path: Path, clock: Clock) -> None:
     assert "epsilon 1 more with every further year" in lifetime.words
     check_recorded_costs(ledger.path)
     for asked in (state.spent, state.remaining_budget):  # nobody forgets which period is meant
-        with pytest.raises(ValueError, match="asked for by a period"):
+        with pytest.raises(ValueError, match="period is needed"):
             asked(TABLE)
 
 

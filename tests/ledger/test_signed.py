@@ -302,7 +302,7 @@ def test_signature_of_a_manifest_is_refused_for_entries(tmp_path: Path) -> None:
         bodies[-1]["signature"] = key.sign(signed_text(last), MANIFESTS).to_armor().decode()
 
     rewrite_entries(ledger.path, resigned)
-    with pytest.raises(LedgerError, match=r"DP-LEDGER-002.*signature is none"):
+    with pytest.raises(LedgerError, match=r"DP-LEDGER-002.*its signature"):
         ledger.state()
 
 

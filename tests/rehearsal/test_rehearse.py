@@ -331,7 +331,7 @@ def test_missing_mark_of_a_rehearsal_is_found(tmp_path: Path) -> None:
     [
         ("errors", "has other errors"),
         ("beside", "lacks rows or columns"),
-        ("no truth", "is not beside"),
+        ("no truth", "lacks rows or columns"),
         ("words", "description"),
         ("fewer", "is missing, or invalid"),
         ("stand-in", "what replaced"),
