@@ -254,13 +254,13 @@ def explained(
 ) -> pd.DataFrame:
     """Return a plan: a row for each measurement, then one for each computed column.
 
-    `public`: the public tables that the statement reads after the noise; each has a row as well, as
+    `public`: the public tables that the statement reads by itself; each has a row as well, as
     each of the declared `keys` that it lists.
     """
     import pandas as pd
 
     rows = [] if plan is None else _plan_rows(plan)
-    rows += [{"table": name, "counts": "public table, read after the noise"} for name in public]
+    rows += [{"table": name, "counts": "public table, read without noise"} for name in public]
     rows += [{"column": name, "counts": "declared values, which are public"} for name in keys.names]
     frame = pd.DataFrame(rows)
     noted = keys.attributes() if plan is None else answer_attributes(plan, public)
@@ -301,7 +301,7 @@ def _plan_rows(plan: Plan) -> list[dict[str, Any]]:
 def answer_attributes(plan: Plan, public: Iterable[str] = ()) -> dict[str, Any]:
     """Return guarantee, margins, mechanisms, labels and row rules of an answer, as JSON values.
 
-    `public`: the public tables that are read after the noise.
+    `public`: the public tables that the statement reads by itself.
     """
     labels, tables = labels_of(plan.queries), list(public)
     return {
