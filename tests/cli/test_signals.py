@@ -386,7 +386,7 @@ def test_a_signal_in_code_from_a_string_sets_the_exit_code_of_python_m(tmp_path:
         "cli.main()\n"
     )
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-m", "ended"], capture_output=True, text=True,
         env={**os.environ, "PYTHONPATH": path},
     )  # fmt: skip
